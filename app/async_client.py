@@ -1,36 +1,38 @@
-"""Python client for event loops: the methods of :class:`app.client.Polymargin`, each of them to be awaited.
+"""Python client for event loops: the methods of :class:`app.client.Client`, each of them to be awaited.
 
-``async with AsyncPolymargin() as client: job = await client.train("papers", "topics"); await job.wait()``
+``async with AsyncClient() as client: job = await client.train("papers", "topics"); await job.wait()``
 """
 
 import functools
 import inspect
+import re
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Self, get_origin
 
-from app.client import Polymargin
+from app.client import Client
 from app.remote.awaiting import AwaitingTransport, iterate, run
 
-_OURS = ("app.client", "app.remote.")
+_CLIENT_MODULE = re.compile(rf"{re.escape(Client.__module__.removesuffix('client'))}(client|remote\.\w+|\w+\.client)")
 
 
-class AsyncPolymargin:
+class AsyncClient:
     """A connection to one service, for one event loop.
 
-    All that a :class:`app.client.Polymargin` has is here, and is described there. Methods are awaited, ``job.events()``
+    All that a :class:`app.client.Client` has is here, and is described there. Methods are awaited, ``job.events()``
     is for ``async for``, and the jobs and datasets that are returned have methods of the same kind. Files are read and
     written within the loop's thread.
 
     Parameters
     ----------
     url, api_key, timeout, attempts
-        As of :class:`app.client.Polymargin`.
+        As of :class:`app.client.Client`.
     """
 
     def __init__(
         self, url: str | None = None, api_key: str | None = None, *, timeout: float = 60.0, attempts: int = 5
     ) -> None:
-        self._client = _Client(url, api_key, timeout=timeout, attempts=attempts)
+        self._client = _BlockingClient(url, api_key, timeout=timeout, attempts=attempts)
 
     def __getattr__(self, name: str) -> Any:
         return _attribute(self._client, name)
@@ -48,7 +50,7 @@ class AsyncPolymargin:
         await self.close()
 
 
-class _Client(Polymargin):
+class _BlockingClient(Client):
     _connect = AwaitingTransport
 
 
@@ -77,7 +79,7 @@ def _attribute(owner: Any, name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
     value = getattr(owner, name)
-    if inspect.ismethod(value) and value.__func__.__module__.startswith(_OURS):
+    if inspect.ismethod(value) and _CLIENT_MODULE.fullmatch(value.__func__.__module__):
         return _awaiting(value)
     return _shown(value)
 
@@ -100,3 +102,14 @@ def _awaiting(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _shown(value: Any) -> Any:
     return _Awaited(value) if hasattr(value, "_transport") else value
+
+
+def __getattr__(name: str) -> Any:
+    if name == "AsyncPolymargin":
+        warnings.warn(
+            "AsyncPolymargin is now polymargin.AsyncClient; this name goes with version 1.1",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return AsyncClient
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,43 +7,33 @@ import typer
 from pydantic import BaseModel
 from typer.main import get_command
 
-from app.client import Polymargin
-from app.commands.access.audit import audit
-from app.commands.access.keys import keys
-from app.commands.access.usage import usage
-from app.commands.common.option_names import names_of
-from app.commands.common.output import Json, console, fail, print_json, table
-from app.commands.datasets.datasets import datasets
-from app.commands.datasets.uploads import uploads
-from app.commands.evaluations import compare, evaluate, evaluations
-from app.commands.exports import export, import_, reproduce
-from app.commands.hierarchies import hierarchies
-from app.commands.jobs.compression import compress
-from app.commands.jobs.jobs import jobs, train
-from app.commands.jobs.previews import preview
-from app.commands.jobs.tuning import trials, tune
-from app.commands.models.deletions import delete, restore, retention, storage, tag
-from app.commands.models.models import models
-from app.commands.operation import operation, service
-from app.commands.operation.status import status
-from app.commands.pictures import picture
-from app.commands.predictions.batch_predictions import predict_dataset
-from app.commands.predictions.codes import code
-from app.commands.predictions.drift import drift
-from app.commands.predictions.nearest import nearest
-from app.commands.predictions.predictions import predict
-from app.commands.predictions.terms import terms
-from app.commands.predictions.thresholds import thresholds
-from app.commands.rules.feedback import feedback
-from app.commands.rules.rules import rules
+from app.access.commands import audit, keys, usage
+from app.client import Client
+from app.command_line.option_names import names_of
+from app.command_line.output import Json, console, fail, print_json, table
+from app.datasets.commands import datasets, uploads
 from app.errors import SettingsError
+from app.evaluations.commands import compare, evaluate, evaluations
+from app.exports.commands import export, import_, reproduce
+from app.figures.commands import picture
+from app.hierarchies.commands import hierarchies
+from app.jobs.commands import jobs, preview, train
+from app.jobs.tuning_commands import compress, trials, tune
+from app.models.commands import delete, models, restore, retention, storage, tag
+from app.operation import commands as operation
+from app.operation import service_commands as service
+from app.operation.commands import status
+from app.predictions.commands import code_file, predict, predict_dataset
+from app.predictions.inspection_commands import code, drift, nearest, terms, thresholds
 from app.remote.errors import ClientError
+from app.reviews.commands import reviews
+from app.rules.commands import feedback, rules
 from app.version import VERSION
 
 EPILOG = (
-    "Environment: POLYMARGIN_URL and POLYMARGIN_API_KEY say which service to talk to (default: the one on this "
+    "Environment: POLYMARGIN_URL and POLYMARGIN_API_KEY select the service and the key (default: the service on this "
     "machine, with the key in POLYMARGIN_HOME/admin.key). POLYMARGIN_HOME, POLYMARGIN_DATABASE_URL and "
-    "POLYMARGIN_REDIS_URL say where up, worker and migrate keep their data."
+    "POLYMARGIN_REDIS_URL set where up, worker and migrate store data."
 )
 
 cli = typer.Typer(
@@ -64,6 +54,7 @@ cli.command()(tune)
 jobs.command()(trials)
 cli.add_typer(jobs, name="jobs")
 cli.add_typer(rules, name="rules")
+cli.add_typer(reviews, name="reviews")
 models.command()(code)
 models.command()(compress)
 models.command()(drift)
@@ -79,6 +70,7 @@ models.command()(retention)
 cli.add_typer(models, name="models")
 cli.command()(predict)
 cli.command()(predict_dataset)
+cli.command("code")(code_file)
 cli.command()(evaluate)
 cli.command()(compare)
 cli.command()(picture)
@@ -92,6 +84,7 @@ cli.command()(usage)
 cli.add_typer(storage, name="storage")
 cli.command()(status)
 cli.add_typer(service.corpus, name="corpus")
+cli.command()(service.api)
 cli.command()(service.worker)
 cli.command()(service.migrate)
 cli.command()(operation.backup)
@@ -103,8 +96,8 @@ cli.command()(operation.doctor)
 def solvers(
     name: Annotated[str | None, typer.Argument(help="Show one method's parameters.")] = None, json: Json = False
 ) -> None:
-    """The training methods of the service."""
-    with Polymargin() as client:
+    """List the training methods of the service."""
+    with Client() as client:
         found = [solver for solver in client.solvers() if name in (None, solver.name)]
     if not found:
         raise ClientError(f"The service has no solver {(name or '')[:80]!r}")
@@ -123,8 +116,8 @@ def solvers(
 
 @cli.command()
 def ready(json: Json = False) -> None:
-    """Whether the service and each of its parts are there; status 1 where one is not."""
-    with Polymargin() as client:
+    """Check whether the service and its parts are ready; exit with status 1 if one is not."""
+    with Client() as client:
         health, found = client.health(), client.readiness()
     if json:
         print_json(found)
@@ -135,7 +128,7 @@ def ready(json: Json = False) -> None:
 
 @cli.command()
 def version(json: Json = False) -> None:
-    """The version of this program."""
+    """Print the version of this program."""
     if json:
         print_json({"version": VERSION})
     else:
@@ -151,7 +144,7 @@ for commands in (cli, *(group.typer_instance for group in cli.registered_groups 
 
 
 def main() -> None:
-    """Run the command line; errors of the service and of files end it with status 1 and one line on stderr."""
+    """Run the command line; service and file errors exit with status 1 and print one line on stderr."""
     try:
         cli(prog_name="polymargin")
     except ClientError as error:
@@ -159,6 +152,11 @@ def main() -> None:
         sys.exit(fail(error.detail, "--json" in sys.argv, error, names))
     except SettingsError as error:
         sys.exit(fail(str(error), "--json" in sys.argv))
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in ("app", "polymargin", "solvers", "workers"):
+            raise
+        text = f"This command runs the service, which needs {error.name}: pip install 'polymargin[embedded]'"
+        sys.exit(fail(text, "--json" in sys.argv))
     except OSError as error:
         if error.filename is None:
             raise

@@ -1,40 +1,38 @@
-"""Python client of a Polymargin service: ``Polymargin().train("papers", "topics", params={"C": 1.0}).wait()``.
+"""Python client of a Polymargin service: ``Client().train("papers", "topics", params={"C": 1.0}).wait()``.
 
 It needs httpx and pydantic and loads neither the solvers nor the service; its errors are in app.remote.errors.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from app.remote.audit import Audit
-from app.remote.datasets import Datasets
-from app.remote.evaluations import Evaluations
-from app.remote.feedback import Feedback
-from app.remote.hierarchies import Hierarchies
-from app.remote.jobs import Job, Jobs
-from app.remote.keys import Keys
-from app.remote.models import Instance, Models
-from app.remote.reproduction import reproduce
-from app.remote.rules import Rules
-from app.remote.storage import Storage
+from app.access.client import Audit, Keys
+from app.access.schemas import Usage
+from app.datasets.client import Datasets
+from app.evaluations.client import Evaluations
+from app.evaluations.schemas import Comparison, Part
+from app.hierarchies.client import Hierarchies
+from app.jobs.client import Job, Jobs
+from app.jobs.schemas import Reproduction, SolverInfo, SolverList
+from app.models.client import Instance, Models, reproduce
+from app.operation.client import Storage
+from app.operation.schemas import Health, Readiness, Status
+from app.predictions.schemas import PredictResponse
 from app.remote.transport import Transport
 from app.remote.uploads import Uploads
-from app.schemas.access.usage import Usage
-from app.schemas.evaluations import Comparison, Part
-from app.schemas.jobs.reproduction import Reproduction
-from app.schemas.jobs.solvers import SolverInfo, SolverList
-from app.schemas.operation.health import Health, Readiness
-from app.schemas.operation.status import Status
-from app.schemas.predictions.predictions import PredictResponse
+from app.reviews.client import Reviews
+from app.rules.client import Feedback, Rules
 
 
-class Polymargin:
-    """A connection to one service; use it from one thread, and as a context manager if it shall close.
+class Client:
+    """A connection to one service; use it from one thread, and as a context manager to close it.
 
     Parameters
     ----------
     url : str or None
-        Address of the service; None: ``POLYMARGIN_URL``, else http://127.0.0.1:8000.
+        Address of the service; None: ``POLYMARGIN_URL``, else where the service of ``POLYMARGIN_HOME`` (~/.polymargin)
+        was started last, else http://127.0.0.1:8000.
     api_key : str or None
         None: ``POLYMARGIN_API_KEY``, else the file ``admin.key`` in ``POLYMARGIN_HOME`` (default ~/.polymargin).
     timeout : float
@@ -55,6 +53,7 @@ class Polymargin:
         self.jobs = Jobs(self._transport)
         self.models = Models(self._transport)
         self.rules = Rules(self._transport)
+        self.reviews = Reviews(self._transport)
         self.evaluations = Evaluations(self._transport)
         self.feedback = Feedback(self._transport)
         self.keys = Keys(self._transport)
@@ -69,7 +68,7 @@ class Polymargin:
     def train(
         self,
         dataset: str,
-        model: str,
+        model: str | None = None,
         solver: str = "auto",
         params: Mapping[str, Any] | None = None,
         **options: Any,
@@ -80,14 +79,14 @@ class Polymargin:
         ----------
         dataset : str
             Id or name.
-        model : str
-            The model gets a new version under this name.
+        model : str, optional
+            The model gets a new version under this name; by default that of the dataset.
         solver : str
             See ``solvers()``.
         params : mapping or None
             The solver's parameters, as its JSON schema describes them.
         **options
-            The other fields of app.schemas.jobs.jobs.TrainRequest: hierarchy, path, shards, seed, threads,
+            The other fields of app.jobs.schemas.TrainRequest: hierarchy, path, shards, seed, threads,
             test_fraction, unseen_labels, missing_parents, exchange, text.
 
         Raises
@@ -95,7 +94,7 @@ class Polymargin:
         InvalidInputError
             A parameter is unknown or out of bounds, or the dataset does not fit the solver.
         """
-        return self.jobs.train(dataset, model, solver, dict(params or {}), **options)
+        return self.jobs.train(dataset, model or dataset, solver, dict(params or {}), **options)
 
     def tune(self, dataset: str, model: str, space: Sequence[Mapping[str, Any]], **options: Any) -> Job:
         """Queue a tuning: settings are tried on rows held out, and the best are trained on all rows.
@@ -108,9 +107,9 @@ class Polymargin:
             The model gets a new version under this name.
         space : sequence of mapping
             What is tried: each has a ``solver``, and may have ``params``, a ``grid`` of values and ``ranges`` to draw
-            from, as app.schemas.jobs.tuning.Candidate describes them.
+            from, as app.jobs.request_schemas.Candidate describes them.
         **options
-            The other fields of app.schemas.jobs.tuning.TuneRequest: texts, draws, measure, folds, validation_fraction,
+            The other fields of app.jobs.request_schemas.TuneRequest: texts, draws, measure, folds, validation_fraction,
             halving, first_epochs, trial_tol, budget_seconds, hierarchy, seed, threads, test_fraction.
 
         Raises
@@ -124,7 +123,7 @@ class Polymargin:
     def predict(
         self,
         model: str,
-        instances: Sequence[Instance],
+        instances: Instance | Sequence[Instance],
         top_k: int = 1,
         version: int | None = None,
         alias: str | None = None,
@@ -158,8 +157,9 @@ class Polymargin:
         model, dataset : str
             Ids or names.
         **options
-            The other fields of app.schemas.predictions.batch_predictions.BatchPredictRequest: version or alias, part,
-            format (``parquet``, ``csv`` or ``jsonl``), top_k.
+            The other fields of app.predictions.schemas.BatchPredictRequest: version or alias, part,
+            format (``parquet``, ``csv``, ``jsonl`` or ``xlsx``), top_k, threshold or min_precision, include, exclude,
+            language, inputs, bom.
         """
         return self.jobs.submit({"kind": "predict", "model": model, "dataset": dataset, **options})
 
@@ -171,7 +171,7 @@ class Polymargin:
         model, dataset : str
             Ids or names.
         **options
-            The other fields of app.schemas.evaluations.EvaluateRequest: version or alias, part, hierarchy, resamples,
+            The other fields of app.evaluations.schemas.EvaluateRequest: version or alias, part, hierarchy, resamples,
             confidence, seed.
 
         Raises
@@ -182,14 +182,14 @@ class Polymargin:
         return self.jobs.submit({"kind": "evaluate", "model": model, "dataset": dataset, **options})
 
     def compress(self, model: str, **options: Any) -> Job:
-        """Queue a smaller copy of a version, which tells in its ``copy_of`` what it loses.
+        """Queue a smaller copy of a version, whose ``copy_of`` shows what it loses.
 
         Parameters
         ----------
         model : str
             Id or name.
         **options
-            The other fields of app.schemas.jobs.compression.CompressRequest: float16, prune_share or prune_below,
+            The other fields of app.jobs.request_schemas.CompressRequest: float16, prune_share or prune_below,
             version or alias, and the dataset and part to measure the loss on.
 
         Raises
@@ -230,9 +230,10 @@ class Polymargin:
         part: Part | None = None,
         confidence: float = 0.95,
         seed: int = 0,
+        timeout: float | None = None,
     ) -> Comparison:
         """The same as ``evaluations.compare``."""
-        return self.evaluations.compare(model, a, b, other, dataset, part, confidence, seed)
+        return self.evaluations.compare(model, a, b, other, dataset, part, confidence, seed, timeout)
 
     def solvers(self) -> list[SolverInfo]:
         """Every training method with the JSON schema of its parameters."""
@@ -264,3 +265,12 @@ class Polymargin:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Polymargin":
+        warnings.warn(
+            "Polymargin is now polymargin.Client; this name goes with version 1.1", DeprecationWarning, stacklevel=2
+        )
+        return Client
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Settings, all from the environment (prefix POLYMARGIN_); docs/reference/settings.md explains them."""
+"""Settings, all read from the environment (prefix POLYMARGIN_); docs/reference/settings.md lists them."""
 
 import difflib
 import logging
@@ -18,7 +18,7 @@ _OTHERS = ("URL", "API_KEY")
 
 
 class Settings(BaseSettings):
-    """What an installation may choose; the defaults are those of the embedded service."""
+    """Settings of an installation; the defaults suit the embedded service."""
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="ignore", frozen=True, populate_by_name=True)
 
@@ -28,240 +28,272 @@ class Settings(BaseSettings):
     )
     database_url: str = Field(
         default="",
-        description="`postgresql://user:password@host/name`, or any SQLAlchemy URL of SQLite or PostgreSQL. Not set: "
+        description="`postgresql://user:password@host/name`, or any SQLAlchemy URL of SQLite or PostgreSQL. Default: "
         "SQLite in the data folder.",
     )
     statement_seconds: float = Field(
         default=60.0,
         gt=0,
         le=86_400,
-        description="PostgreSQL ends a statement that takes longer; where it says nothing for five seconds more, the "
-        "connection is given up: requests get 503, jobs go on by a new one.",
+        description="PostgreSQL ends statements that take longer, in seconds. If the server is silent for five more "
+        "seconds, the connection is closed: requests get 503, and jobs continue on a new connection.",
     )
     redis_url: str = Field(
         default="redis://127.0.0.1:6379/0",
-        description="The queue: `redis://host:6379/0`, or `unix:///path/of/socket`. `polymargin up` starts a private "
-        "one where this is not set.",
+        description="URL of the queue: `redis://host:6379/0` or `unix:///path/of/socket`. If it is not set, "
+        "`polymargin up` starts a private Redis server.",
     )
     cache: Path | None = Field(
         default=None,
-        description="A folder on this machine's own disk: workers copy datasets there once and map them from there. "
-        "For a data folder that is shared over a network. Not set: they are mapped from the data folder.",
+        description="Folder on a local disk: workers copy each dataset there once and map it from there. Use it if "
+        "the data folder is on a network. Default: datasets are mapped from the data folder.",
     )
     cache_bytes: int = Field(
-        default=64 << 30, gt=0, description="Most bytes of such copies; those used least recently are removed."
+        default=64 << 30,
+        gt=0,
+        description="Maximum size of these copies in bytes; the least recently used copies are removed.",
     )
     max_upload_bytes: int = Field(
-        default=8 << 30, gt=0, description="Largest upload of a dataset or an archive, in bytes."
+        default=8 << 30, gt=0, description="Maximum size of an uploaded dataset or archive, in bytes."
     )
     upload_seconds: float = Field(
-        default=86_400.0, gt=0, description="How long an upload in pieces is kept after the last piece, in seconds."
+        default=86_400.0, gt=0, description="Seconds for which an upload in pieces is kept after its last piece."
     )
     max_unpacked_bytes: int = Field(
-        default=32 << 30, gt=0, description="Largest content of an uploaded file that is compressed, in bytes."
+        default=32 << 30, gt=0, description="Maximum size of an uploaded file after decompression, in bytes."
     )
     max_unpacked_ratio: float = Field(
         default=250.0,
         gt=0,
-        description="A compressed file that comes to more than so many times its size, and to more than 64 MiB, is "
-        "refused.",
+        description="Maximum ratio of decompressed to compressed size; files that exceed it and 64 MiB are rejected.",
     )
     max_classes: int = Field(
-        default=500_000, gt=0, description="Most classes of a dataset; its import fails with more."
+        default=500_000, gt=0, description="Maximum number of classes of a dataset; the import fails with more."
     )
     max_hierarchy_bytes: int = Field(
         default=32 << 20,
         gt=0,
-        description="Largest upload of a hierarchy, in bytes; it is read while its answer is waited for.",
+        description="Maximum size of an uploaded hierarchy, in bytes; it is parsed during the request.",
     )
     max_hierarchy_nodes: int = Field(
-        default=1_000_000, gt=0, le=2**31 - 1, description="Most nodes of a hierarchy; reading ends at the first more."
+        default=1_000_000,
+        gt=0,
+        le=2**31 - 1,
+        description="Maximum number of nodes of a hierarchy; parsing stops when it is exceeded.",
     )
-    max_hierarchy_depth: int = Field(default=1000, gt=0, description="Most levels of a hierarchy.")
+    max_hierarchy_depth: int = Field(default=1000, gt=0, description="Maximum number of levels of a hierarchy.")
     max_hierarchy_seconds: float = Field(
-        default=120.0, gt=0, description="A hierarchy whose file takes longer to read is refused."
+        default=120.0,
+        gt=0,
+        description="Maximum number of seconds for parsing a hierarchy; files that take longer are rejected.",
     )
-    max_body_bytes: int = Field(default=8 << 20, gt=0, description="Largest body of any other request, in bytes.")
-    max_instances: int = Field(default=1000, gt=0, description="Most instances in one prediction request.")
+    max_body_bytes: int = Field(
+        default=8 << 20, gt=0, description="Maximum size of the body of any other request, in bytes."
+    )
+    max_instances: int = Field(default=1000, gt=0, description="Maximum number of instances in one prediction request.")
     lease_seconds: float = Field(
-        default=30.0, gt=0, description="A running job that was not heard of for so long is given to another worker."
+        default=30.0,
+        gt=0,
+        description="A running job without a heartbeat for this many seconds is given to another worker.",
     )
     heartbeat_seconds: float = Field(
         default=5.0,
         gt=0,
-        description="Time between two heartbeats of a running job, which renew its lease; keep it well below that.",
+        description=(
+            "Seconds between two heartbeats of a running job. Heartbeats renew its lease: keep this well below "
+            "`POLYMARGIN_LEASE_SECONDS`."
+        ),
     )
-    sweep_seconds: float = Field(default=5.0, gt=0, description="Time between two sweeps of a worker.")
+    sweep_seconds: float = Field(default=5.0, gt=0, description="Seconds between two sweeps of a worker.")
     notify_again_seconds: float = Field(
         default=20.0,
         gt=0,
         validation_alias=AliasChoices("POLYMARGIN_NOTIFY_AGAIN_SECONDS", "POLYMARGIN_RING_AGAIN_SECONDS"),
-        description="Workers are notified again of a queued job that none took for so long. The name of earlier "
-        "versions, `POLYMARGIN_RING_AGAIN_SECONDS`, is still read.",
+        description="Workers are notified again of a job that no worker has claimed for this many seconds. The old "
+        "name, `POLYMARGIN_RING_AGAIN_SECONDS`, still works.",
     )
-    max_attempts: int = Field(default=3, gt=0, description="A job that lost so many workers fails.")
+    max_attempts: int = Field(default=3, gt=0, description="A job fails once it has lost this many workers.")
     exchange_seconds: float = Field(
         default=600.0,
         gt=0,
-        description="A shard whose peers live but send nothing for so long gives up; the job goes on from its "
+        description="Seconds after which a shard gives up on live peers that send nothing; the job resumes from its "
         "checkpoint.",
     )
     shard_address: str | None = Field(
         default=None,
         min_length=1,
-        description="Name or IP address of this machine, as the shards of a job on other machines reach it. Where it "
-        "is set shards send what they exchange to each other, encrypted, and not through Redis: for all shards or "
-        "none. It needs the extra `pairs` (pyzmq).",
+        description="Host name or IP address at which shards on other machines reach this machine. If it is set, "
+        "shards exchange data directly and encrypted instead of through Redis: set it for all shards or "
+        "for none. It requires the extra `pairs` (pyzmq).",
     )
     shard_ports: str = Field(
         default="49152-65535",
         pattern=r"^\d{1,5}-\d{1,5}$",
-        description="The first and the last port on which shards may listen for each other.",
+        description="First and last port on which shards listen for each other.",
     )
     job_memory_bytes: int | None = Field(
         default=None,
         gt=0,
-        description="Memory that one job may take, in bytes: one whose estimate is above it is refused, and "
-        "allocations that go more than 1 GiB beyond it fail the job. Not set: three quarters of the machine's or "
-        "container's, divided by the worker's processes.",
+        description="Memory limit of one job, in bytes. A job whose estimate exceeds it is rejected, and a job that "
+        "allocates over 1 GiB more than the limit fails. Default: three quarters of the memory of the "
+        "machine or container, divided by the number of worker processes.",
     )
     worker_niceness: int = Field(
         default=10,
         ge=0,
         le=19,
-        description="By how much processes that run jobs give way to others of the machine, so that predictions beside "
-        "them do not wait; 0: not at all.",
+        description="Niceness of the processes that run jobs, so that predictions on the same machine do not wait "
+        "for them. 0 gives jobs normal priority.",
     )
     compile_ahead: bool = Field(
         default=True,
-        description="Whether `polymargin up` compiles the loops of all methods after its first start, at the lowest "
-        "priority of the processor: some minutes, after which no first job waits for a compiler.",
+        description="Whether `polymargin up` compiles all methods after its first start. It takes some minutes at "
+        "the lowest priority; afterwards no job waits for compilation.",
     )
-    checkpoint_seconds: float = Field(default=20.0, ge=0, description="Time between two checkpoints of a training job.")
+    checkpoint_seconds: float = Field(
+        default=20.0, ge=0, description="Seconds between two checkpoints of a training job."
+    )
     keep_checkpoints_seconds: float = Field(
         default=86400.0,
         ge=0,
-        description="The checkpoint of a failed or cancelled job is kept for so long, for a retry.",
+        description="Seconds for which the checkpoint of a failed or cancelled job is kept for a retry.",
     )
     keep_deleted_seconds: float = Field(
         default=7 * 86400.0,
         ge=0,
-        description="A deleted version of a model can be brought back for so long; then its files are removed.",
+        description="Seconds for which a deleted model version can be restored; then its files are removed.",
     )
     keep_predictions_seconds: float = Field(
         default=30 * 86400.0,
         ge=0,
-        description="The file that a prediction job has made is kept for so long.",
+        description="Seconds for which the output file of a prediction job is kept.",
     )
     keep_audit_seconds: float = Field(
         default=0.0,
         ge=0,
-        description="Entries of the audit log are kept for so long; an entry tells how many were removed. 0: ever.",
+        description=(
+            "Seconds for which entries of the audit log are kept; an entry records how many were removed. 0 "
+            "keeps entries forever."
+        ),
     )
     max_audit_entries: int = Field(
         default=0,
         ge=0,
-        description="Most entries of the audit log of one workspace; an entry tells how many older ones were removed. "
-        "0: any number.",
+        description="Maximum number of entries in the audit log of one workspace; an entry records how many older "
+        "ones were removed. 0 means no limit.",
     )
     model_cache_bytes: int = Field(
-        default=4 << 30, gt=0, description="Memory for loaded models in one API process, in bytes."
+        default=4 << 30, gt=0, description="Memory for loaded models in each API process, in bytes."
+    )
+    open_metrics: bool = Field(
+        default=False,
+        description=(
+            "Whether `/metrics` also shows models, workspaces and their prediction counts to requests without a key."
+        ),
     )
     allowed_hosts: str = Field(
         default="",
-        description="Names by which the API may be asked, with commas between: `api.example.org,.example.net`; `*` for "
-        "any. Addresses, localhost and the name that it is bound to always are.",
+        description="Comma-separated host names at which the API answers: `api.example.org,.example.net`; `*` allows "
+        "any. IP addresses, localhost and the name that the API is bound to are always allowed.",
     )
     allowed_origins: str = Field(
         default="",
-        description="Origins whose pages may ask for changes beside the API's own, with commas between: "
+        description="Comma-separated origins of other sites whose pages may send changing requests: "
         "`https://example.org`.",
     )
     trusted_proxies: str = Field(
         default="",
-        description="Proxies, by address or network with commas between (`127.0.0.1,10.0.0.0/8`; `*`: any), that are "
-        "believed from where a request came and whether by HTTPS (`X-Forwarded-For`, `X-Forwarded-Proto`); name only "
-        "what sets both anew. Not set: none.",
+        description="Comma-separated addresses or networks of trusted proxies (`127.0.0.1,10.0.0.0/8`; `*`: any). "
+        "The service takes the client's address and HTTPS from their headers `X-Forwarded-For` and "
+        "`X-Forwarded-Proto`; list only proxies that overwrite both headers. Default: none.",
     )
     session_seconds: float = Field(
-        default=604800.0, gt=0, description="After so long a browser has to sign in to the dashboard again."
+        default=604800.0, gt=0, description="Seconds after which a browser must sign in to the dashboard again."
     )
     head_seconds: float = Field(
-        default=10.0, gt=0, description="A connection that sends no whole head of a request for so long is closed."
+        default=10.0,
+        gt=0,
+        description="A connection that does not send complete request headers within this many seconds is closed.",
     )
     body_seconds: float = Field(
         default=30.0,
         gt=0,
-        description="A body takes at most so long and what `POLYMARGIN_BODY_LEAST_RATE` gives it; a client that reads "
-        "nothing of its answer for so long is cut off.",
+        description="Seconds that a request body may take, plus its size divided by `POLYMARGIN_BODY_LEAST_RATE`; a "
+        "pause may last ten times as long. A client that reads nothing of its response for this many "
+        "seconds is disconnected.",
     )
     body_least_rate: float = Field(
-        default=1024.0, gt=0, description="Bytes a second that a body comes at, in the mean."
+        default=1024.0, gt=0, description="Minimum average rate of a request body, in bytes per second."
     )
     connections: int = Field(
         default=4096,
         gt=0,
-        description="Most open connections; never more than the limit of open files less 256.",
+        description="Maximum number of open connections; never more than the open-file limit minus 256.",
     )
     connections_per_address: int = Field(
         default=256,
         ge=0,
-        description="Most open connections of one address; behind any proxy that is the proxy's. 0: any.",
+        description=(
+            "Maximum number of open connections of one address; behind a proxy this is the proxy's address. 0 "
+            "means no limit."
+        ),
     )
     failed_keys_per_minute: float = Field(
         default=60.0,
         ge=0,
-        description="Keys that are not known, from one address, in the mean; then new keys from there get 429. Each "
-        "API process counts by itself; behind a proxy that `POLYMARGIN_TRUSTED_PROXIES` does not name the address is "
-        "the proxy's. 0: any number.",
+        description="Average number of unknown keys per minute that one address may send; beyond it, further unknown "
+        "keys get 429. Each API process counts separately. Behind a proxy that is not in "
+        "`POLYMARGIN_TRUSTED_PROXIES`, the address is the proxy's. 0 means no limit.",
     )
     protocols: str = Field(
         default="open_inference,kserve_v1,mlflow,annif,label_studio",
-        description="The protocols of other services that are spoken beside the API's own, with commas between; `none` "
-        "for none.",
+        description="Comma-separated protocols of other services that the API also serves; `none` disables them all.",
     )
     mlflow_model: str = Field(
-        default="", description="The model that MLflow's `/invocations`, `/ping` and `/version` at the root mean."
+        default="", description="Model that serves MLflow's `/invocations`, `/ping` and `/version` at the root."
     )
     requests_per_second: float = Field(
         default=5000.0,
         ge=0,
-        description="Of one key, in the mean, with up to a second's at once; more get 429 and when to come again. Each "
-        "API process counts by itself. 0: any number.",
+        description="Average request rate allowed per key, with bursts of up to one second's worth; further requests "
+        "get 429 with Retry-After. Each API process counts separately. 0 means no limit.",
     )
     max_jobs: int = Field(
-        default=20_000, ge=0, description="Jobs of one workspace that are not over; more get 429. 0: any number."
+        default=20_000,
+        ge=0,
+        description="Maximum number of unfinished jobs per workspace; further jobs get 429. 0 means no limit.",
     )
     max_stored_bytes: int = Field(
         default=1 << 40,
         ge=0,
-        description="Bytes of uploaded datasets and of versions of models in one workspace; what does not fit gets "
-        "507, and no job is taken that would make a version. 0: any number.",
+        description="Maximum size of uploaded datasets and model versions in one workspace, in bytes. Uploads beyond "
+        "it, and jobs that would create a version, get 507. 0 means no limit.",
     )
     log_level: str = Field(default="info", description="`debug`, `info`, `warning` or `error`.")
     trace_endpoint: str = Field(
         default="",
-        description="Where spans of requests and jobs are sent by OTLP over HTTP, as "
-        "`http://127.0.0.1:4318/v1/traces`; needs `pip install 'polymargin[otel]'`. Not set: nothing is traced.",
+        description="OTLP/HTTP endpoint for traces of requests and jobs, for example "
+        "`http://127.0.0.1:4318/v1/traces`; requires `pip install 'polymargin[otel]'`. Default: no "
+        "tracing.",
     )
 
     @field_validator("database_url")
     @classmethod
     def _known_database(cls, url: str) -> str:
         if url and url.partition(":")[0].partition("+")[0] not in ("sqlite", "postgresql", "postgres"):
-            raise ValueError("a URL of PostgreSQL or SQLite was expected, as postgresql://user:password@host/name")
+            raise ValueError("expected a URL of PostgreSQL or SQLite, for example postgresql://user:password@host/name")
         return url
 
     @field_validator("log_level")
     @classmethod
     def _known_level(cls, level: str) -> str:
         if level.upper() not in logging.getLevelNamesMapping():
-            raise ValueError("debug, info, warning or error was expected")
+            raise ValueError("expected debug, info, warning or error")
         return level
 
     @property
     def sqlalchemy_url(self) -> str:
-        """The database's URL, with psycopg 3 named for a plain postgresql:// one."""
+        """The database's URL; a plain postgresql:// URL gets psycopg 3 as its driver."""
         url = self.database_url or f"sqlite:///{self.home / 'polymargin.db'}"
         if url.startswith("postgres://"):
             url = "postgresql://" + url.removeprefix("postgres://")
@@ -280,12 +312,12 @@ class Settings(BaseSettings):
 
     @property
     def admin_key_file(self) -> Path:
-        """Where the first start writes the administrator's key."""
+        """The file to which the first start writes the administrator's key."""
         return self.home / "admin.key"
 
     @property
     def restoring_file(self) -> Path:
-        """What is there from the beginning of a restore to its end."""
+        """The file that exists while a restore runs."""
         return self.home / ".restoring"
 
 
@@ -296,23 +328,25 @@ def settings() -> Settings:
     Raises
     ------
     SettingsError
-        Variables of the environment have values that they cannot have; their values are not repeated.
+        Environment variables have invalid values; the message does not repeat them.
     """
     try:
         return Settings()
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False, include_context=False)
-        raise SettingsError("; ".join(map(_told, faults))) from None
+        raise SettingsError("; ".join(map(_fault_text, faults))) from None
 
 
 def misspelt(names: Iterable[str]) -> list[str]:
-    """What to say of variables that are nearly called as a setting is, which nobody reads."""
+    """Warnings about variables whose names resemble a setting but are not one."""
     known = [name.upper() for name in Settings.model_fields] + ["RING_AGAIN_SECONDS", *_OTHERS]
     given = [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
     near = {name: difflib.get_close_matches(name, known, 1, 0.85) for name in given if name not in known}
-    return [f"{_PREFIX}{name} is no setting; {_PREFIX}{found[0]} is one" for name, found in near.items() if found]
+    return [
+        f"{_PREFIX}{name} is not a setting; did you mean {_PREFIX}{found[0]}?" for name, found in near.items() if found
+    ]
 
 
-def _told(fault: Any) -> str:
+def _fault_text(fault: Any) -> str:
     name = str(fault["loc"][-1]).upper().removeprefix(_PREFIX)
     return f"{_PREFIX}{name}: {fault['msg'].removeprefix('Value error, ')}"

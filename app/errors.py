@@ -1,19 +1,19 @@
 """Every error that may leave the service, and how each one maps to a problem document (RFC 9457).
 
 PolymarginError
-    Malformed           400  the request cannot be read at all: broken JSON, a truncated body
-    InvalidInput        422  the request is well formed, its content is not
-    Unauthenticated     401  no key, or one that is not known
-    Forbidden           403  the key's role does not reach this far
+    Malformed           400  the request cannot be parsed: broken JSON, a truncated body
+    InvalidInput        422  the request is well formed but its content is not valid
+    Unauthenticated     401  the API key is missing or unknown
+    Forbidden           403  the key's role does not allow this
     NotFound            404
-    Conflict            409  the thing's state or name stands in the way
-    PreconditionFailed  412  If-Match named another version
+    Conflict            409  the request conflicts with the resource's state or name
+    PreconditionFailed  412  If-Match names another version
     TooLarge            413
     UnsupportedFormat   415
-    Misdirected         421  the Host is no name of this service
-    TooMany             429  more than is allowed at a time; come again later
-    Unavailable         503  a part of the service is not there now; try again
-    StorageFull         507  the disk, or the database's disk, has no room
+    Misdirected         421  the Host header is not a name of this service
+    TooMany             429  too many requests or jobs; retry later
+    Unavailable         503  a part of the service is unavailable; retry later
+    StorageFull         507  the disk of the service or of the database is full
 """
 
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ class Item:
     column: str | None = None
 
     def document(self) -> dict[str, Any]:
-        """The item as JSON, without the places that it does not name."""
+        """The item as JSON, without empty fields."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 class PolymarginError(Exception):
-    """Root of the tree; ``code`` is stable and meant for programs, ``detail`` for people."""
+    """Root of the tree; ``code`` is stable and for programs, ``detail`` is for people."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal"
@@ -62,7 +62,7 @@ class PolymarginError(Exception):
 
 
 class Malformed(PolymarginError):
-    status, code, title = 400, "malformed", "The request cannot be read"
+    status, code, title = 400, "malformed", "The request cannot be parsed"
 
 
 class InvalidInput(PolymarginError):
@@ -70,7 +70,7 @@ class InvalidInput(PolymarginError):
 
 
 class Unauthenticated(PolymarginError):
-    status, code, title = 401, "unauthenticated", "A valid API key is needed"
+    status, code, title = 401, "unauthenticated", "A valid API key is required"
 
 
 class Forbidden(PolymarginError):
@@ -78,11 +78,11 @@ class Forbidden(PolymarginError):
 
 
 class NotFound(PolymarginError):
-    status, code, title = 404, "not_found", "No such thing"
+    status, code, title = 404, "not_found", "Not found"
 
 
 class Conflict(PolymarginError):
-    status, code, title = 409, "conflict", "The state of the resource stands in the way"
+    status, code, title = 409, "conflict", "Conflict with the current state"
 
 
 class PreconditionFailed(PolymarginError):
@@ -94,17 +94,17 @@ class TooLarge(PolymarginError):
 
 
 class UnsupportedFormat(PolymarginError):
-    status, code, title = 415, "unsupported_format", "The format is not known"
+    status, code, title = 415, "unsupported_format", "The format is not supported"
 
 
 class Misdirected(PolymarginError):
-    status, code, title = 421, "misdirected", "This service does not have that name"
+    status, code, title = 421, "misdirected", "Unknown host name"
 
 
 class TooMany(PolymarginError):
-    """``retry_after`` tells in how many seconds it is worth coming again."""
+    """``retry_after`` is the number of seconds after which to retry."""
 
-    status, code, title = 429, "too_many", "Too many at a time"
+    status, code, title = 429, "too_many", "Too many requests"
 
     def __init__(self, detail: str, retry_after: float) -> None:
         super().__init__(detail)
@@ -112,12 +112,12 @@ class TooMany(PolymarginError):
 
 
 class Unavailable(PolymarginError):
-    status, code, title = 503, "unavailable", "Not available now"
+    status, code, title = 503, "unavailable", "Temporarily unavailable"
 
 
 class StorageFull(PolymarginError):
-    status, code, title = 507, "storage_full", "There is no room to store this"
+    status, code, title = 507, "storage_full", "Insufficient storage"
 
 
 class SettingsError(Exception):
-    """The environment has settings that cannot be; it ends a process and never leaves the service."""
+    """Settings in the environment are invalid; the process exits, and no client ever sees this error."""

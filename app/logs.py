@@ -24,7 +24,7 @@ def render(logger: Any, name: str, event: EventDict) -> str:
 
 
 def reported(logger: Any, name: str, event: EventDict) -> EventDict:
-    """Give an event that names a job to whoever keeps that job's log."""
+    """Add an event that names a job to that job's log."""
     keep = _kept.get(str(event.get("job_id")))
     if keep is not None:
         fields = {key: value for key, value in event.items() if key not in _OF_EVERY_LINE}
@@ -43,7 +43,7 @@ def end_log(job_id: str) -> None:
 
 
 _kept: dict[str, Keep] = {}
-# an exception's text may quote the data, and is for whoever reads the log of the worker
+# an exception's text may quote the data, so it is only in the worker's log
 _OF_EVERY_LINE = {"job_id", "attempt", "level", "event", "timestamp", "exception", "exc_info", "stack_info"}
 
 SHARED: list[Processor] = [
@@ -93,7 +93,7 @@ def configure(level: str) -> None:
 
 
 def adopt_libraries(level: str) -> None:
-    """Write what libraries tell the standard ``logging`` in the same form, in place of any handler that was there."""
+    """Write what libraries log with the standard ``logging`` in the same form, in place of any earlier handler."""
     handler = _Handler()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

@@ -13,107 +13,115 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
 
 from app import logs, tracing
-from app.api import evaluations, exports, hierarchies, pictures
-from app.api.access import audit, keys, usage
-from app.api.access.auth import KeyRing
-from app.api.common import openapi, problems
-from app.api.common.known_queries import require_known
-from app.api.common.paths import ARCHIVES, DATASETS, HIERARCHIES
-from app.api.datasets import datasets, partial_uploads
-from app.api.jobs import jobs, solvers
-from app.api.middleware.browsers import HostCheck, Hosts
-from app.api.middleware.limits import BodyLimits
-from app.api.middleware.request_middleware import RequestMiddleware
-from app.api.models import deletions, models
-from app.api.operation import health, status, storage
-from app.api.operation.metrics import Metrics
-from app.api.predictions import batch_predictions, codes, drift, nearest, predictions, terms, thresholds
-from app.api.predictions.quick_predictions import QuickPredictions
-from app.api.rules import feedback, rules
+from app.access import pages as access_pages
+from app.access import routes as access_routes
+from app.access.authentication import KeyRing
 from app.config import Settings, settings
-from app.protocols.spoken import routers
-from app.services.common.remembered import Refreshing
-from app.services.operation import readiness
-from app.services.predictions.drift import recent as drift_of_models
-from app.services.predictions.model_cache import ModelCache
+from app.datasets import pages as datasets_pages
+from app.datasets import routes as datasets_routes
+from app.datasets import upload_routes
+from app.evaluations import routes as evaluations_routes
+from app.exports import routes as exports_routes
+from app.figures import routes as figures_routes
+from app.hierarchies import pages as hierarchies_pages
+from app.hierarchies import routes as hierarchies_routes
+from app.http import openapi, problems
+from app.http.body_limits import BodyLimits
+from app.http.hosts import HostCheck, Hosts
+from app.http.known_queries import require_known
+from app.http.middleware import RequestMiddleware
+from app.http.parameters import ARCHIVES, DATASETS, HIERARCHIES
+from app.jobs import pages as jobs_pages
+from app.jobs import routes as jobs_routes
+from app.jobs import tuning_pages
+from app.models import pages as models_pages
+from app.models import routes as models_routes
+from app.operation import pages as operation_pages
+from app.operation import readiness
+from app.operation import routes as operation_routes
+from app.operation.metrics import Metrics
+from app.predictions import routes as predictions_routes
+from app.predictions.model_cache import ModelCache
+from app.predictions.quick_routes import QuickPredictions
+from app.protocols.registry import routers
+from app.reviews import routes as reviews_routes
+from app.rules import routes as rules_routes
+from app.short_cache import Refreshing
 from app.store.db import dispose, sessions
 from app.store.privacy import keep_private
 from app.version import VERSION
-from app.web import assets, reference, sign_in
-from app.web import audit as audit_pages
-from app.web import datasets as dataset_pages
-from app.web import hierarchies as hierarchy_pages
-from app.web import jobs as job_pages
-from app.web import keys as key_pages
-from app.web import models as model_pages
-from app.web import overview as overview_page
-from app.web import training as training_pages
-from app.web import tuning as tuning_pages
+from app.web import assets, reference, routing
 
 DESCRIPTION = (
-    "Trains and serves large-margin classifiers with many classes. Every error is a problem document (RFC 9457), and "
-    "every answer carries its request's id in `X-Request-ID`."
+    "Train and serve large-margin classifiers with many classes. Every error is a problem document (RFC 9457). Every "
+    "response has its request's id in `X-Request-ID`."
 )
 TAGS = [
-    {"name": "datasets", "description": "Files with labels, uploaded once."},
-    {"name": "hierarchies", "description": "Label trees, uploaded once."},
-    {"name": "uploads", "description": "Files that come in pieces, and go on after a connection broke."},
-    {"name": "solvers", "description": "The methods, and the parameters that they take."},
-    {"name": "jobs", "description": "Imports and training, as they go on."},
-    {"name": "rules", "description": "What trains models again by itself: by schedule, or by feedback."},
-    {"name": "models", "description": "What training made: versions, and the aliases that move between them."},
-    {"name": "evaluations", "description": "How well versions do on datasets, and which of two does better."},
-    {"name": "predictions", "description": "Labels for new instances."},
-    {"name": "open inference", "description": "The Open Inference Protocol: KServe, Triton, MLServer."},
+    {"name": "datasets", "description": "Upload labelled files and manage their versions."},
+    {"name": "hierarchies", "description": "Upload and browse label trees and vocabularies."},
+    {"name": "uploads", "description": "Upload large files in pieces, and resume interrupted uploads."},
+    {"name": "solvers", "description": "List the training methods and their parameters."},
+    {"name": "jobs", "description": "Submit and monitor imports, trainings and other jobs."},
+    {
+        "name": "reviews",
+        "description": "Let people decide rows of which predictions are not sure.",
+    },
+    {"name": "rules", "description": "Retrain models automatically, on a schedule or after feedback."},
+    {"name": "models", "description": "Manage models, their versions and aliases."},
+    {"name": "evaluations", "description": "Evaluate versions on datasets, and compare two versions."},
+    {"name": "predictions", "description": "Predict labels for new instances."},
+    {"name": "open inference", "description": "The Open Inference Protocol of KServe, Triton and MLServer."},
     {"name": "kserve v1", "description": "Version 1 of KServe's protocol."},
-    {"name": "mlflow", "description": "MLflow's scoring server, one a model."},
-    {"name": "annif", "description": "Annif's projects and suggestions."},
-    {"name": "label studio", "description": "Label Studio's machine learning backend, one a model."},
-    {"name": "figures", "description": "Pictures of what was trained."},
-    {"name": "keys", "description": "Who may use the service, and who changed what."},
-    {"name": "operation", "description": "Signs of life."},
+    {"name": "mlflow", "description": "MLflow's scoring protocol, with one server per model."},
+    {"name": "annif", "description": "Annif's REST API: projects and suggestions."},
+    {"name": "label studio", "description": "Label Studio's machine learning backend, one per model."},
+    {"name": "figures", "description": "Charts as SVG and PNG files."},
+    {"name": "keys", "description": "Manage API keys, and read the audit log."},
+    {"name": "operation", "description": "Health, status, metrics and storage of the service."},
 ]
 
 _WRITE_SECONDS = 20.0
 
-PARTS = (
-    batch_predictions,
-    datasets,
-    partial_uploads,
-    hierarchies,
-    solvers,
-    jobs,
-    rules,
-    models,
-    exports,
-    deletions,
-    evaluations,
-    feedback,
-    codes,
-    terms,
-    thresholds,
-    drift,
-    nearest,
-    pictures,
-    keys,
-    audit,
-    usage,
-    storage,
-    health,
-    status,
+ROUTERS = (
+    predictions_routes.models_router,
+    predictions_routes.router,
+    datasets_routes.router,
+    upload_routes.router,
+    hierarchies_routes.router,
+    jobs_routes.solvers_router,
+    jobs_routes.router,
+    reviews_routes.router,
+    rules_routes.router,
+    models_routes.router,
+    exports_routes.router,
+    models_routes.deletions_router,
+    evaluations_routes.router,
+    rules_routes.feedback_router,
+    predictions_routes.codes_router,
+    predictions_routes.terms_router,
+    predictions_routes.thresholds_router,
+    predictions_routes.drift_router,
+    predictions_routes.nearest_router,
+    figures_routes.router,
+    access_routes.router,
+    access_routes.audit_router,
+    access_routes.usage_router,
+    operation_routes.storage_router,
+    operation_routes.router,
+    operation_routes.status_router,
 )
 PAGES = (
-    sign_in,
-    overview_page,
-    dataset_pages,
-    hierarchy_pages,
-    training_pages,
-    tuning_pages,
-    job_pages,
-    model_pages,
-    key_pages,
-    audit_pages,
-    reference,
+    access_pages.router,
+    operation_pages.router,
+    datasets_pages.router,
+    hierarchies_pages.router,
+    jobs_pages.training_router,
+    tuning_pages.router,
+    jobs_pages.router,
+    models_pages.router,
+    access_pages.keys_router,
+    access_pages.audit_router,
+    reference.router,
 )
 
 
@@ -129,8 +137,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     logs.configure(config.log_level)
     factory = sessions()
     cache = ModelCache(factory, config.model_cache_bytes)
-    recent = partial(drift_of_models, factory, cache)
-    metrics = Metrics(partial(readiness.load, factory), lambda: cache.nbytes, recent)
+    metrics = Metrics(partial(readiness.load, factory), lambda: cache.nbytes)
     app = FastAPI(
         title="Polymargin",
         version=VERSION,
@@ -150,11 +157,10 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.state.keyring = KeyRing(factory, config.failed_keys_per_minute, config.requests_per_second)
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
-    predicting = predictions.install(app)
-    require_known(predicting)
+    routing.install(app)
     app.router.routes.append(assets.ROUTE)
-    parts = [*(part.router for part in (*PARTS, *PAGES)), *routers(config.protocols)]
-    # routes as their modules have made them: a router that is included makes each of its own anew, at its first request
+    parts = [*ROUTERS, *PAGES, *routers(config.protocols)]
+    # routes as their modules have made them: a router that is included makes each of them again at its first request
     for route in (route for router in parts for route in router.routes):
         if isinstance(route, APIRoute):
             route.unique_id = route.name
@@ -169,7 +175,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.add_middleware(HostCheck, hosts=hosts, origins=config.allowed_origins)
     app.add_middleware(RequestMiddleware, metrics=metrics, verbose=verbose)
     if not verbose:  # which logs every prediction
-        app.middleware_stack = QuickPredictions(app.build_middleware_stack(), app.state, hosts, predicting)
+        app.middleware_stack = QuickPredictions(app.build_middleware_stack(), app.state, hosts)
     return app
 
 

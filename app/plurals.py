@@ -1,4 +1,4 @@
-"""Numbers of things as sentences tell them: 1 error, 2 errors."""
+"""Numbers of things in sentences: 1 error, 2 errors."""
 
 
 def counted(n: int, thing: str, *more: str) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from app.client import Polymargin
+from app.client import Client
 
 BATCH = 500
 
@@ -29,28 +29,28 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     params : mapping, optional
         The solver's parameters.
     options : mapping, optional
-        Other fields of app.schemas.jobs.jobs.TrainRequest: hierarchy, seed, threads, text, ...; with a space those of
-        app.schemas.jobs.tuning.TuneRequest: measure, folds, draws, texts, budget_seconds, ...
+        Other fields of app.jobs.schemas.TrainRequest: hierarchy, seed, threads, text, ...; with a space those of
+        app.jobs.request_schemas.TuneRequest: measure, folds, draws, texts, budget_seconds, ...
     space : sequence of mapping, optional
         Settings to try, of which the best are taken, in place of ``solver`` and ``params``; see
-        app.schemas.jobs.tuning.Candidate.
+        app.jobs.request_schemas.Candidate.
     test_fraction : float
         Rows that the service holds out for its own measures. By default 0: scikit-learn's tools hold out their own.
     keep_dataset : bool
         Leave the uploaded rows in the service, under the name of the model and a number; else they are deleted, and the
         version keeps their hash.
     url, api_key : str, optional
-        As :class:`app.client.Polymargin` takes them.
+        As :class:`app.client.Client` takes them.
     timeout : float, optional
         Seconds that training may take.
 
     Attributes
     ----------
     classes_ : array, shape (n_classes,)
-    version_ : app.schemas.models.models.ModelVersion
+    version_ : app.models.schemas.ModelVersion
         What training has made; predictions are this version's.
-    job_ : app.remote.jobs.Job
-        What has made it; of a tuning ``job_.result`` tells the trial and its measures.
+    job_ : app.jobs.client.Job
+        The job that made it; the ``job_.result`` of a tuning has the trial and its measures.
     n_features_in_ : int
         Of matrices.
     """
@@ -85,9 +85,9 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : sequence of str, or matrix, shape (n_samples, n_features)
-        y : sequence, shape (n_samples,)
-            Labels; predictions are of their type.
+        X : sequence of str, a data frame of one column of texts, or matrix, shape (n_samples, n_features)
+        y : sequence, shape (n_samples,), or list of lists, or indicator matrix, shape (n_samples, n_labels)
+            Labels, or sets of labels. Predictions have the form of y, and labels their type.
 
         Raises
         ------
@@ -96,11 +96,11 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         app.remote.errors.ClientError
             The service refuses, or the job fails.
         """
-        labels = np.asarray(y)
+        X = _one_column(X)
+        labels = self._labels(y)
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if n_rows != len(labels):
             raise ValueError(f"X has {n_rows} rows and y {len(labels)} labels")
-        self.classes_ = np.unique(labels)
         self._known = {str(label): label for label in self.classes_}
         with self._client() as client, tempfile.TemporaryDirectory() as folder:
             path, self._texts = _written(X, labels, Path(folder))
@@ -123,9 +123,36 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.version_ = client.models.version(self.model, job.result.version)
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels, shape (n_samples,)."""
-        return np.array([self._known.get(each.label, each.label) for each in self._answers(X, 1)])
+    def predict(self, X: Any) -> Any:
+        """Labels, shape (n_samples,); of models that were fitted to sets, sets in the form that they were given in."""
+        answers = list(self._answers(X, 1))
+        if self._form == "labels":
+            return np.array([self._known.get(each.label, each.label) for each in answers])
+        sets = [[self._known.get(label.label, label.label) for label in each.labels] for each in answers]
+        if self._form == "lists":
+            return sets
+        column = {label: place for place, label in enumerate(self.classes_.tolist())}
+        indicators = np.zeros((len(sets), len(column)), int)
+        for row, labels in enumerate(sets):
+            indicators[row, [column[label] for label in labels if label in column]] = 1
+        return sp.csr_matrix(indicators) if self._form == "sparse" else indicators
+
+    def _labels(self, y: Any) -> Sequence[Any]:
+        """The label or the labels of each row; sets their classes and the form of y."""
+        shape = getattr(y, "shape", None)
+        if shape is not None and len(shape) == 2 and shape[1] > 1:
+            self._form = "sparse" if sp.issparse(y) else "indicators"
+            given = sp.csr_matrix(getattr(y, "values", y))
+            self.classes_ = np.asarray(y.columns) if hasattr(y, "columns") else np.arange(shape[1])
+            return [self.classes_[given.indices[a:b]].tolist() for a, b in pairwise(given.indptr.tolist())]
+        if shape is None and len(y) and all(isinstance(one, (list, tuple, set, frozenset)) for one in y):
+            self._form = "lists"
+            self.classes_ = np.array(sorted({label for one in y for label in one}))
+            return [list(one) for one in y]
+        self._form = "labels"
+        labels = np.asarray(y).ravel()
+        self.classes_ = np.unique(labels)
+        return labels.tolist()
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores, shape (n_samples, n_classes), in the order of ``classes_``."""
@@ -159,21 +186,37 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "version_")
         with self._client() as client:
             # columns behind the last that a training row has weigh nothing, and the service does not know them
+            X = _one_column(X)
             instances = _instances(X if self._texts else sp.csr_matrix(X)[:, : self.version_.n_features], self._texts)
             while batch := list(islice(instances, BATCH)):
                 yield from client.predict(self.model, batch, top_k, self.version_.version).predictions
 
-    def _client(self) -> Polymargin:
-        return Polymargin(self.url, self.api_key)
+    def _client(self) -> Client:
+        return Client(self.url, self.api_key)
 
 
-def _written(X: Any, labels: NDArray[Any], folder: Path) -> tuple[Path, bool]:
+def _one_column(X: Any) -> Any:
+    """The texts of a series or of a data frame of one column; all else as it is."""
+    if not hasattr(X, "iloc"):
+        return X
+    column = X if getattr(X, "ndim", 0) == 1 else (X.iloc[:, 0] if X.shape[1] == 1 else None)
+    if column is not None and isinstance(column.iloc[0], str):
+        return column.tolist()
+    if column is None and any(isinstance(value, str) for value in X.iloc[0]):
+        raise ValueError(
+            f"X has {X.shape[1]} columns, some of them texts; one column of texts or numbers were expected"
+        )
+    return X
+
+
+def _written(X: Any, labels: Sequence[Any], folder: Path) -> tuple[Path, bool]:
     """Rows as a file that the service reads, and whether they are texts."""
     path = folder / "rows.jsonl"
     texts = not sp.issparse(X) and (not hasattr(X, "dtype") or X.dtype.kind in "OU") and isinstance(X[0], str)
     with path.open("w", encoding="utf-8") as file:
         for instance, label in zip(_instances(X, texts), labels, strict=True):
-            file.write(json.dumps({**instance, "label": str(label)}, ensure_ascii=False) + "\n")
+            named = [str(one) for one in label] if isinstance(label, list) else str(label)
+            file.write(json.dumps({**instance, "label": named}, ensure_ascii=False) + "\n")
     return path, texts
 
 

@@ -17,10 +17,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from app import logs, stop_signals
-from app.api.middleware.connections import Guard, GuardedProtocol
 from app.config import Settings, settings
+from app.http.connections import Guard, GuardedProtocol
 from app.main import create_app
-from app.services.predictions.first_answers import load_loops
+from app.predictions.first_answers import load_loops
 
 # descriptors for the database, models, files and what is accepted just now
 _RESERVED_DESCRIPTORS = 256
@@ -74,7 +74,7 @@ def server_config(configured: Settings, host: str, port: int, graceful_seconds: 
 
 def together(host: str, port: int, graceful_seconds: int, processes: int) -> None:
     """Serve in several processes on one port until SIGTERM or Ctrl-C; the end of one is the end of all."""
-    command = [sys.executable, "-m", "app.server", "--host", host, "--port", str(port), "--shared"]
+    command = [sys.executable, "-P", "-m", "app.server", "--host", host, "--port", str(port), "--shared"]
     command += ["--graceful-seconds", str(graceful_seconds)]
     children = [subprocess.Popen(command) for _ in range(processes)]
     ending = stop_signals.event_of(signal.SIGTERM, signal.SIGINT)

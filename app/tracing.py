@@ -64,10 +64,10 @@ def is_on() -> bool:
 
 
 def traceparent() -> str | None:
-    """The span of what goes on now, to be told to others (W3C Trace Context); None where nothing is traced."""
-    told: dict[str, str] = {}
-    _propagator.inject(told)
-    return told.get(_PARENT)
+    """The current span as a header for other processes (W3C Trace Context); None if nothing is traced."""
+    carrier: dict[str, str] = {}
+    _propagator.inject(carrier)
+    return carrier.get(_PARENT)
 
 
 @contextlib.contextmanager
@@ -79,14 +79,14 @@ def request(method: str, headers: Mapping[str, str]) -> Iterator[Span]:
 
 
 def answered(span: Span, method: str, route: str, status: int, request_id: str) -> None:
-    """Tell a request's span what came of it."""
+    """Record the result of a request in its span."""
     span.update_name(f"{method} {route}")
-    told: dict[str, str | int] = {
+    attributes: dict[str, str | int] = {
         "http.route": route,
         "http.response.status_code": status,
         "polymargin.request_id": request_id,
     }
-    span.set_attributes(told)
+    span.set_attributes(attributes)
     if status >= 500:
         span.set_status(StatusCode.ERROR)
 
@@ -95,31 +95,33 @@ def answered(span: Span, method: str, route: str, status: int, request_id: str) 
 def job(job_id: str, kind: str, attempt: int, made_by: str | None) -> Iterator[Span]:
     """The span of an attempt at a job, linked to that of the request that made it."""
     maker = trace.get_current_span(_propagator.extract({_PARENT: made_by or ""})).get_span_context()
-    told: dict[str, str | int] = {
+    attributes: dict[str, str | int] = {
         "polymargin.job.id": job_id,
         "polymargin.job.kind": kind,
         "polymargin.job.attempt": attempt,
     }
     links = [Link(maker)] if maker.is_valid else []
-    with _tracer.start_as_current_span(f"job {kind}", context.Context(), SpanKind.CONSUMER, told, links) as span:
+    with _tracer.start_as_current_span(f"job {kind}", context.Context(), SpanKind.CONSUMER, attributes, links) as span:
         yield span
 
 
 @contextlib.contextmanager
 def shard(job_id: str, attempt: int, rank: int, under: str | None, began: int) -> Iterator[Span]:
     """The span of one shard since ``began`` (nanoseconds), below that of the attempt which ``under`` names."""
-    told: dict[str, str | int] = {
+    attributes: dict[str, str | int] = {
         "polymargin.job.id": job_id,
         "polymargin.job.attempt": attempt,
         "polymargin.job.shard": rank,
     }
     parent = _propagator.extract({_PARENT: under or ""}, context.Context())
-    with _tracer.start_as_current_span(f"shard {rank}", parent, SpanKind.INTERNAL, told, start_time=began) as span:
+    with _tracer.start_as_current_span(
+        f"shard {rank}", parent, SpanKind.INTERNAL, attributes, start_time=began
+    ) as span:
         yield span
 
 
 def ended(span: Span, outcome: str) -> None:
-    """Tell a job's span what came of it; anything but these is a failure's code."""
+    """Record the outcome of a job in its span; anything but these is a failure's code."""
     span.set_attribute("polymargin.job.outcome", outcome)
     if outcome not in ("succeeded", "given back", "left to trials", "waiting", "cancelled"):
         span.set_status(StatusCode.ERROR, outcome)

@@ -30,7 +30,7 @@ LIMIT = 300.0
 
 
 def train(problem: Problem, name: str, **params: Any) -> tuple[float, Any, float]:
-    """The last gap that was told, the model, and the seconds that both took."""
+    """The last reported gap, the model, and the seconds that both took."""
     began, until, gap = processor_seconds(), time.perf_counter() + LIMIT, float("nan")
     solver = SOLVERS[name](parse_params(name, params))
     for step in solver.steps(problem):

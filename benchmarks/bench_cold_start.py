@@ -2,7 +2,7 @@
 
 Processor seconds, as others may load the machine. Every line has a cache of its own (NUMBA_CACHE_DIR), empty at first,
 so methods that share compiled loops each pay for all of theirs. Training goes on to the end: later steps may need loops
-that the first does not.
+that the first does not. Methods that have shards are also trained in two of them, threads of the process.
 """
 
 import argparse
@@ -21,6 +21,7 @@ SAMPLES, FEATURES, CLASSES = 60, 20, 4
 EPOCHS = 30
 COLD_AIM, WARM_AIM = 8.0, 0.5
 TIMEOUT = 300
+SHARDS = "shards"
 # what an algorithm cannot do without
 NEEDED: dict[str, dict[str, Any]] = {"newton": {"loss": "squared_hinge"}}
 
@@ -37,10 +38,13 @@ def cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
             for rows in ("sparse", "dense"):
                 params = {"algorithm": algorithm} | NEEDED.get(algorithm, {}) if algorithm else {}
                 yield name, " ".join(filter(None, [algorithm, rows])), params
+                if method.handles.shards:
+                    yield name, " ".join(filter(None, [algorithm, SHARDS, rows])), params
 
 
-def child(name: str, rows: str, params: str) -> None:
+def child(name: str, what: str, params: str) -> None:
     """One fresh process: imports, the first step, and the rest of training."""
+    rows, in_shards = what.split()[-1], SHARDS in what.split()
     began = time.process_time()
     import numpy as np
     import scipy.sparse as sp
@@ -57,13 +61,32 @@ def child(name: str, rows: str, params: str) -> None:
     if "max_epochs" in SOLVERS[name].Params.model_fields:
         given["max_epochs"] = EPOCHS
     task = Problem.check(X, y)
-    steps = SOLVERS[name](parse_params(name, given)).steps(task)
+    solver = SOLVERS[name](parse_params(name, given))
     began = time.process_time()
+    first = sharded(solver, task, began) if in_shards else stepped(solver.steps(task), began)
+    print(json.dumps([imported, first, time.process_time() - began]))
+
+
+def stepped(steps: Iterator[Any], began: float) -> float:
+    """Train to the end; the processor seconds of the first step."""
     next(steps)
     first = time.process_time() - began
     for _ in steps:
         pass
-    print(json.dumps([imported, first, time.process_time() - began]))
+    return first
+
+
+def sharded(solver: Any, task: Any, began: float) -> float:
+    """Train in two shards to the end; the processor seconds until both have made their first step."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from solvers.sharding.exchange import Hub
+    from solvers.sharding.shardable import shardable
+
+    hub = Hub(2)
+    with ThreadPoolExecutor(2) as pool:
+        shards = [pool.submit(stepped, shardable(solver).sharded(task, hub.exchange(rank)), began) for rank in range(2)]
+    return float(max(shard.result() for shard in shards))
 
 
 def measure(name: str, what: str, params: dict[str, Any], cache: str) -> list[float]:
@@ -73,7 +96,7 @@ def measure(name: str, what: str, params: dict[str, Any], cache: str) -> list[fl
         "benchmarks.bench_cold_start",
         "--child",
         name,
-        what.split()[-1],
+        what,
         json.dumps(params),
     ]
     environment = os.environ | {"NUMBA_CACHE_DIR": cache}
@@ -87,6 +110,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     arguments.add_argument("--methods", nargs="*", default=None)
+    arguments.add_argument(
+        "--kinds", nargs="*", default=None, help="Only kinds that have one of these words, as shards."
+    )
     chosen = arguments.parse_args()
     if chosen.child:
         child(*chosen.child)
@@ -94,6 +120,8 @@ def main() -> None:
     rows = []
     for name, what, params in cases():
         if chosen.methods is not None and name not in chosen.methods:
+            continue
+        if chosen.kinds is not None and not set(chosen.kinds) & set(what.split()):
             continue
         with tempfile.TemporaryDirectory() as cache:
             _, first, whole = measure(name, what, params, cache)

@@ -21,7 +21,7 @@ import numpy as np
 import redis
 import zmq
 
-from app.embedded import redis_server
+from app.operation.embedded import redis_server
 from benchmarks.results import write
 from solvers.sharding.exchange import Arrays
 from workers.sharding import frames
@@ -104,7 +104,7 @@ def _over_pairs(size: int, arrays: Arrays, n_rounds: int) -> Cost:
     with zmq.Context() as context:
         outgoing = [context.socket(zmq.XPUB) for _ in range(size)]
         for socket in outgoing:
-            socket.setsockopt(zmq.XPUB_VERBOSE, 1)  # each subscription is told, though others have made the same
+            socket.setsockopt(zmq.XPUB_VERBOSE, 1)  # each subscription is reported, also a repeated one
         addresses = [f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}" for socket in outgoing]
         incoming = []
         for rank in range(size):

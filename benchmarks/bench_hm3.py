@@ -1,6 +1,6 @@
 """How long do maximum-margin Markov trees take to a certified gap, and how does an epoch grow with nodes and entries?
 
-One thread, C = 1, the symmetric loss over closed sets unless told otherwise; processor seconds of the whole training,
+One thread, C = 1, the symmetric loss over closed sets unless noted otherwise; processor seconds of the whole training,
 certificates included.
 """
 
@@ -22,7 +22,7 @@ VARIANTS: list[dict[str, Any]] = [{}, {"labelings": "all"}, {"loss": "hierarchic
 CASES: dict[str, list[dict[str, Any]]] = {
     "enron": VARIANTS,
     "imclef07a": VARIANTS[:1],
-    # of mean 0, so that only a constant can tell how rare a label is
+    # of mean 0, so that only a constant can express how rare a label is
     "cellcycle_fun": [{}, {"bias": 1.0}, {"C": 10.0}, {"C": 100.0}],
     "seq_fun": [{}, {"bias": 1.0}],
     "naics-188": VARIANTS,

@@ -123,8 +123,8 @@ def weigh(rounds: int) -> list[object] | None:
     """Processor seconds of both programs' TF-IDF of debian's descriptions, in turns, and how far they are apart."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
+    from app.datasets.recipe_schemas import TextRecipe
     from app.features.text import TextFeatures
-    from app.schemas.datasets.texts import TextRecipe
 
     path = Path(os.environ.get("POLYMARGIN_BENCH_DATA", "")) / "debian.jsonl.xz"
     if not path.exists():

@@ -1,6 +1,6 @@
 """Lee-Lin-Wahba: our block ascent beside the alternation of Alber et al. 2017, and what a large C costs.
 
-One thread, processor seconds. The reference is their Algorithms 1 and 2 as plainly as they stand, in float64: every
+One thread, processor seconds. The reference is their Algorithms 1 and 2 exactly as published, in float64: every
 class goes over its examples one variable at a time while the mean of the classes is held, which is renewed after each
 tenth of an epoch. It moves no variable whose gradient is within EPS, and, where it shrinks, leaves out those that three
 epochs in a row have not moved until all others are within EPS, as their section on convergence has it.

@@ -20,7 +20,7 @@ from benchmarks import sets
 from benchmarks.results import write
 from solvers.core.base import relative_gap
 from solvers.core.problem import Problem
-from solvers.linear.layouts.hybrid_weights import Weights
+from solvers.linear.layouts.hybrid_layout import Weights
 from solvers.linear.relative_margins import RelativeMargins
 from solvers.linear.sharded.score_exchange import ScoreTraining
 from solvers.linear.sharded.task import Plan

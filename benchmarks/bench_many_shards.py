@@ -1,8 +1,8 @@
 """How near does the plan's forecast come to the rounds and bytes of many shards?
 
 All shards of Weston-Watkins train as threads of one process and exchange scores there, which counts rounds and bytes.
-What no count tells of the data is taken from few shards: the bytes that travel once from one shard, those that further
-shards add, the examples a round and the certificates an epoch from eight. The plan then says what 16, 32 and 64 take.
+What the data does not determine is measured with few shards: the bytes that travel once from one shard, those that
+further shards add, the examples a round and the certificates an epoch from eight. The plan then predicts 16, 32 and 64.
 
 An epoch of 64 machines is modelled beside it: the processor seconds of the busiest shard, and rounds and bytes by the
 plan's rates of a network. The plan's own seconds count scores alone.
@@ -19,11 +19,11 @@ from benchmarks import sets
 from benchmarks.bench_lock_free import prepared, synthetic
 from benchmarks.results import write
 from solvers.core.problem import Problem
-from solvers.linear.sharded.forecast import forecast, score_bytes
+from solvers.linear.sharded.linear_shards import forecast, score_bytes
 from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Hub
 from solvers.sharding.plan import Rates
-from solvers.sharding.shardable import Shardable
+from solvers.sharding.shardable import shardable
 
 SETS = ("naics", "docstrings", "synthetic")
 SIZES = (1, 2, 4, 8, 16, 32, 64)
@@ -56,9 +56,8 @@ def measure(problem: Problem, size: int, epochs: int) -> Epoch:
 
     def work(rank: int) -> None:
         solver = SOLVERS[MACHINE](parse_params(MACHINE, {"tol": 1e-9, "dtype": "float32", "max_epochs": epochs}))
-        assert isinstance(solver, Shardable)
         began = time.thread_time()
-        for step in solver.sharded(problem, hub.exchange(rank), kind="scores"):
+        for step in shardable(solver).sharded(problem, hub.exchange(rank)):
             certificates[rank] += np.isfinite(step.gap)
         seconds[rank] = time.thread_time() - began
 
@@ -105,8 +104,8 @@ def main() -> None:
             plan = forecast(counts, d, problem.X.nnz, size, ITEMSIZE, rates=rates)
             travel = epoch.rounds * rates.round_trip + size * epoch.bytes / rates.bandwidth
             off = [
-                f"{100 * (told / true - 1):+.0f} %"
-                for told, true in zip((plan.rounds, plan.bytes), epoch, strict=False)
+                f"{100 * (planned / true - 1):+.0f} %"
+                for planned, true in zip((plan.rounds, plan.bytes), epoch, strict=False)
             ]
             figures = [
                 f"{epoch.rounds:.0f}",

@@ -1,7 +1,7 @@
 """How much faster is SPOC than generic solvers of its quadratic program: the paper's Figure 5.
 
 Crammer and Singer 2002, section 6: points of a square, labelled by its four quarters, n = 10 to 250, means over three
-samples. All are asked for an accuracy of 1e-6; SPOC's is certified by its gap, and the table tells how far from its
+samples. All are asked for an accuracy of 1e-6; SPOC's is certified by its gap, and the table shows how far from its
 dual value the others end. One thread, processor seconds, each solver in a process of its own, nothing compiled.
 """
 

@@ -162,7 +162,7 @@ def merged(name: str, rows: list[Row]) -> list[Row]:
     return [row for row in everything if row["set"] == name]
 
 
-def tell(name: str, rows: list[Row], train: Rows, test: Rows, n_classes: int) -> None:
+def record(name: str, rows: list[Row], train: Rows, test: Rows, n_classes: int) -> None:
     header = ["program", "chosen", "tried", "P@1", "top-5", "macro F1", "log loss", "ECE"]
     header += ["s, tuned and trained", "s, training", "us a row", "MB", "remark"]
     n, d = train.X.shape
@@ -172,7 +172,7 @@ def tell(name: str, rows: list[Row], train: Rows, test: Rows, n_classes: int) ->
         "seconds of one thread. Settings are compared on a fifth of the training rows; a program that takes longer "
         "than the remark says is ended. Features are the same, of words, for all but fastText and the programs that "
         "read texts, and then take what the service makes of them. Omikuji lists ten classes a row, and draws its "
-        "trees anew in each run, which moves its P@1 by some tenths. `auto` searches by "
+        "trees again in each run, which moves its P@1 by some tenths. `auto` searches by "
         "itself, which is in its time; the column says whom it took. Rows of programs that the command does not name "
         "are of earlier runs."
     )
@@ -196,7 +196,7 @@ def main() -> None:
             if chosen.programs is None or program.name in chosen.programs:
                 rows.append(row_of(program, train, test, n_classes, chosen.seconds))
                 print(name, rows[-1], flush=True)
-        tell(name, merged(name, rows), train, test, n_classes)
+        record(name, merged(name, rows), train, test, n_classes)
 
 
 if __name__ == "__main__":

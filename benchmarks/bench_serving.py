@@ -106,7 +106,7 @@ def _measure(servers: dict[str, Server], secret: str, seconds: float, rounds: in
 
 
 def _several(servers: dict[int, Server], secret: str, seconds: float, rounds: int) -> None:
-    """What a second process on the port adds; the load takes of the same processors, so processor time tells."""
+    """What a second process on the port adds; the load uses the same processors, so processor time is compared."""
     bodies = [serving_model.body(1, seed) for seed in range(64)]
     found: dict[int, list[dict[str, float]]] = {n: [] for n in servers}
     for _ in range(rounds):

@@ -72,12 +72,12 @@ def main() -> None:
 
 def _train(path: str) -> str:
     """Train the service's model in this process; returns a viewer's secret."""
+    from app.access import keys
     from app.config import settings
-    from app.schemas.datasets.datasets import NewDataset
-    from app.schemas.jobs.jobs import TrainRequest
-    from app.services.access import keys
-    from app.services.datasets import datasets
-    from app.services.jobs import jobs
+    from app.datasets import service as datasets
+    from app.datasets.schemas import NewDataset
+    from app.jobs import service as jobs
+    from app.jobs.schemas import TrainRequest
     from app.store.db import sessions
     from app.store.files import files
     from app.store.migrate import upgrade

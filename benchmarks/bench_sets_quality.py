@@ -33,6 +33,7 @@ from solvers.selection.sets.set_curve import Curve
 SETS = ["cellcycle_fun", "seq_fun", "enron"]
 # of a tree of the forest, over hundreds of columns
 DEPTH = 20
+SHOWN = ("hierarchical_f1", "hierarchical_precision", "hierarchical_recall", "hierarchical_macro_f1")
 # AU(PRC) of C-HMCNN as its authors report it (Giunchiglia and Lukasiewicz 2020); of Clus-HMC (Vens et al. 2008) and of
 # its ensembles (Schietgat et al. 2010) as Wehrmann et al. list them (Hierarchical Multi-Label Classification Networks,
 # 2018). On enron papers do not agree about the ensembles.
@@ -123,7 +124,7 @@ def measured(program: Program, problem: Problem, X: sp.csr_matrix, truth: sp.csr
     answered = found.sets if found.sets is not None else sp.csr_matrix(found.scores >= threshold)
     reported = multilabel(problem.tree, truth, answered)
     area = average_precision_score(truth.toarray().ravel(), found.scores.ravel())
-    cells = [reported["micro_f1"], reported["precision"], reported["recall"], reported["macro_f1"], area]
+    cells = [*(reported[name] for name in SHOWN), area]
     chosen = ", ".join(f"{name} {value}" for name, value in setting.items() if name not in ("bias", "loss"))
     return [program.name, chosen or "-", *(f"{cell:.3f}" for cell in cells), f"{seconds:.3g}"]
 
@@ -139,7 +140,7 @@ def tuned(program: Program, problem: Problem) -> tuple[Params, float]:
     for setting in program.grid:
         found = program.answer(setting, known, problem.X[out])
         if found.sets is not None:
-            value, threshold = multilabel(problem.tree, truth, found.sets)["micro_f1"], 0.0
+            value, threshold = multilabel(problem.tree, truth, found.sets)["hierarchical_f1"], 0.0
         else:
             curve = Curve.of(Pairs.of(found.scores, truth))
             value, threshold = curve.micro_f1, curve.threshold

@@ -1,9 +1,9 @@
 """What does training in class shards cost: epochs, rounds and bytes by the number of shards, and time in two processes?
 
-``counts`` trains all shards as threads of one process, by each exchange that the method has, which tells epochs and
-what travels, not speed. ``alternation`` does so for Lee-Lin-Wahba, by sums and by the mean, beside the alternation of
-Alber et al. 2017 as :mod:`benchmarks.bench_lee_lin_wahba` has it: its classes need nothing of each other but their mean
-after each tenth of an epoch, so that it takes the same epochs in any number of shards.
+``counts`` trains all shards as threads of one process, by each exchange that the method and the papers have, which
+shows epochs and what travels, not speed. ``alternation`` does so for Lee-Lin-Wahba, by sums and by the mean, beside the
+alternation of Alber et al. 2017 as :mod:`benchmarks.bench_lee_lin_wahba` has it: its classes need nothing of each other
+but their mean after each tenth of an epoch, so that it takes the same epochs in any number of shards.
 
 ``paper`` trains nothing: it plans 64 shards of a set as large as LSHTC-2011. ``pools`` trains in processes of their own
 that exchange over the Redis at POLYMARGIN_TEST_REDIS_URL, in turns with one shard alone and the method as it is without
@@ -29,14 +29,14 @@ from benchmarks import sets
 from benchmarks.bench_lee_lin_wahba import MOST_EPOCHS, MOST_SECONDS, PARTS, Point, reference, until
 from benchmarks.bench_lock_free import prepared, synthetic
 from benchmarks.bench_precise import noisy
+from benchmarks.papers.exchanges import Kind, kinds, sharded
+from benchmarks.papers.exchanges.forecast import forecast
 from benchmarks.results import write
 from solvers.core.base import Step
 from solvers.core.problem import Problem
-from solvers.linear.sharded.forecast import forecast
 from solvers.registry import SOLVERS, parse_params
-from solvers.sharding.exchange import Exchange, ExchangeKind, Hub, gather
+from solvers.sharding.exchange import Exchange, Hub, gather
 from solvers.sharding.plan import LEAST, MOST
-from solvers.sharding.shardable import Shardable
 
 MACHINES = ("weston_watkins", "crammer_singer", "lee_lin_wahba")
 GAPS = {"debian-section": 1e-2, "debian-maintainer": 4.1e-2, "synthetic": 5e-2}
@@ -55,20 +55,13 @@ def problem_of(name: str) -> Problem:
 
 
 def steps(
-    problem: Problem, machine: str, tol: float, exchange: Exchange, kind: ExchangeKind | None = None, **params: Any
+    problem: Problem, machine: str, tol: float, exchange: Exchange, kind: Kind | None = None, **params: Any
 ) -> Iterable[Step]:
     solver = SOLVERS[machine](parse_params(machine, {"tol": tol, "dtype": "float32"} | params))
-    assert isinstance(solver, Shardable)
-    return solver.sharded(problem, exchange, kind=kind)
+    return sharded(solver, problem, exchange, None, kind)
 
 
-def exchange_kinds(machine: str) -> tuple[ExchangeKind, ...]:
-    solver = SOLVERS[machine]
-    assert issubclass(solver, Shardable)
-    return solver.exchange_kinds
-
-
-def count(problem: Problem, machine: str, tol: float, size: int, kind: ExchangeKind, **params: Any) -> list[Any]:
+def count(problem: Problem, machine: str, tol: float, size: int, kind: Kind, **params: Any) -> list[Any]:
     """Epochs, objective, gap, and rounds and bytes an epoch."""
     hub, ends = Hub(size, TIMEOUT), {}
 
@@ -86,7 +79,7 @@ def count(problem: Problem, machine: str, tol: float, size: int, kind: ExchangeK
 
 
 def shard(url: str, gang: str, rank: int, size: int, name: str, machine: str, tol: float, pipe: Connection) -> None:
-    """One shard in a process of its own; it trains as often as the parent opens gangs, and tells its figures."""
+    """One shard in a process of its own; it trains as often as the parent opens gangs, and reports its figures."""
     from workers.running.cpu_affinity import current, separated
     from workers.sharding.exchange import RedisExchange
     from workers.sharding.gang import decode, encode
@@ -172,7 +165,7 @@ def alternation(names: Iterable[str], sizes: Iterable[int]) -> None:
     rows: list[list[Any]] = []
     for name in names:
         problem = problem_of(name)
-        for kind, size in itertools.product(exchange_kinds("lee_lin_wahba"), sizes):
+        for kind, size in itertools.product(kinds(SOLVERS["lee_lin_wahba"]), sizes):
             figures = count(problem, "lee_lin_wahba", ALTERNATION_GAP, size, kind)
             rows.append([name, problem.n_samples, problem.n_classes, kind, size, *figures])
             print(rows[-1], flush=True)
@@ -206,7 +199,7 @@ def little() -> None:
         alone = last.epoch
         rows.append([n, d, k, machine, f"{C:g}", f"{gap:g}", "no shards", alone, f"{last.gap:.2g}", "1.0"])
         print(rows[-1], flush=True)
-        for kind, size in itertools.product(exchange_kinds(machine), (1, 2)):
+        for kind, size in itertools.product(kinds(SOLVERS[machine]), (1, 2)):
             epochs, _, reached, *_ = count(problem, machine, gap, size, kind, C=C, max_epochs=MOST_LITTLE)
             way = f"{size} shard{'s' * (size > 1)}, {kind}"
             rows.append([n, d, k, machine, f"{C:g}", f"{gap:g}", way, epochs, reached, f"{epochs / alone:.1f}"])
@@ -225,10 +218,10 @@ def large() -> None:
     counts[0] += n - counts.sum()
     rows = []
     for machine in ("weston_watkins", "lee_lin_wahba"):
-        for kind in exchange_kinds(machine):
+        for kind in kinds(SOLVERS[machine]):
             for rates in (LEAST, MOST) if kind == "scores" else (MOST,):
                 rates = rates._replace(bandwidth=NETWORK, round_trip=ROUND_TRIP)
-                found = forecast(counts, d, n * LARGE["nnz"], LARGE_SHARDS, 4, rates=rates, kind=kind)
+                found = forecast(counts, d, n * LARGE["nnz"], LARGE_SHARDS, 4, 1, rates, kind)
                 most = max(share.memory_bytes for share in found.shares)
                 figures = [found.rounds, f"{found.bytes / 1e9:.3g}", f"{most / 1e9:.2f}", f"{found.seconds:.3g}"]
                 taken = f"{rates.batch:g} examples a round, {rates.once:g} and {rates.message:g} bytes"
@@ -261,7 +254,7 @@ def main() -> None:
         for name in (name for name in chosen.sets if name != "synthetic"):
             problem = problem_of(name)
             for machine in chosen.machines:
-                for kind, size in itertools.product(exchange_kinds(machine), chosen.sizes):
+                for kind, size in itertools.product(kinds(SOLVERS[machine]), chosen.sizes):
                     figures = count(problem, machine, gaps[name], size, kind)
                     shape = [problem.n_samples, problem.n_classes]
                     rows.append([name, machine, *shape, f"{gaps[name]:g}", kind, size, *figures])

@@ -77,13 +77,13 @@ def _soak(home: Path, port: int, pid: int, chosen: argparse.Namespace) -> None:
 
 
 def _client(home: Path, port: int) -> Any:
-    from app.client import Polymargin
+    from app.client import Client
     from app.remote.errors import ClientError
 
     deadline = time.monotonic() + 120
     while True:
         try:
-            client = Polymargin(f"http://127.0.0.1:{port}", (home / "admin.key").read_text().strip())
+            client = Client(f"http://127.0.0.1:{port}", (home / "admin.key").read_text().strip())
             client.models.list()
             return client
         except (ClientError, OSError):  # it does not listen yet, or its key is not written yet
@@ -93,7 +93,7 @@ def _client(home: Path, port: int) -> Any:
 
 
 def texts_with_labels(path: Path) -> list[str]:
-    """Write rows of JSON lines, texts with labels that some of their words tell; their texts."""
+    """Write rows of JSON lines, texts with labels that depend on some of their words; their texts."""
     rng = np.random.default_rng(0)
     words = np.array(["".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz"), 7)) for _ in range(20_000)])
     chance = 1.0 / np.arange(1, len(words) + 1)

@@ -52,7 +52,7 @@ WIDTHS = (9, 54)
 def made(n: int = MADE[0], d: int = MADE[1], k: int = MADE[2], seed: int = 0) -> Problem:
     """Dense rows of length 1 in clusters around the centres of leaves, which lie around those of their parents.
 
-    Half of each row is noise, and one label in twenty is drawn anew. The tree has three levels.
+    Half of each row is noise, and one label in twenty is drawn again. The tree has three levels.
     """
     rng, parents, above = np.random.default_rng(seed), [-1] * WIDTHS[0], np.arange(WIDTHS[0])
     for width in (WIDTHS[1], k):
@@ -96,7 +96,7 @@ def of_sets(names: list[str]) -> None:
             score = [
                 f"{100 * reported['error']:.1f}",
                 f"{reported['tree_loss']:.3f}",
-                f"{100 * reported['micro_f1']:.1f}",
+                f"{100 * reported['hierarchical_f1']:.1f}",
             ]
             rows.append([name, method, tol, last.epoch, f"{seconds:.2f}", f"{last.gap:.4f}", *score])
             print(rows[-1], flush=True)

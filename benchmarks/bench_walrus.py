@@ -2,8 +2,8 @@
 
 Walrus is the block solver of Wang and Scott ("An exact solver for the Weston-Watkins SVM subproblem", ICML 2021), a
 fork of LIBLINEAR; ``--walrus`` names its ``train``, built with TRACE_OPTIM_TRAJ and a STOPPING_CRITERION of 0 and
-without MEASURE_HEAP_SATURATION, so that it tells seconds and objective after each pass and does not stop by itself. The
-other are the steps of Alber et al. 2017 on one variable at a time, as plainly as they stand for one shard of one
+without MEASURE_HEAP_SATURATION, so that it reports seconds and objective after each pass and does not stop by itself.
+The other are the steps of Alber et al. 2017 on one variable at a time, exactly as published for one shard of one
 thread, on the same feature-major weights.
 
 One thread each, no bias, processor seconds, in turns. Ours are those of a whole training to a certified gap. A peer's
@@ -40,7 +40,7 @@ EPS, STOP = 1e-3, 9e-4
 
 
 class Pass(NamedTuple):
-    """What a peer has after a pass; its gap is absolute, and nan where it does not tell."""
+    """What a peer has after a pass; its gap is absolute, and nan where it reports none."""
 
     number: int
     seconds: float
@@ -231,7 +231,7 @@ def main() -> None:
         f"peer's. A peer is ended after {TIMES:g} times our time to {GAPS[-1]:g}. Ours is in float32 and certified, "
         f"the peers are in float64. Walrus stops at {STOP:g} of the gap after its first pass; there ours lasts until "
         f"the relative gap is certified that it has then. Rows of {UNIT[1:]} sets have length 1, those of letter 12.5. "
-        "Coordinate steps: of Alber et al., written anew, as their program needs Python 2."
+        "Coordinate steps: of Alber et al., reimplemented, as their program needs Python 2."
     )
     write("Weston-Watkins beside Walrus and coordinate steps", header, rows, note)
 

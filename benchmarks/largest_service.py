@@ -48,15 +48,15 @@ def phases(
         dataset = client.datasets.upload(folder / ROWS, name)
         watch.begin("import")
         dataset.wait()
-        watch.tell(f"{dataset.n_rows:,} rows")
+        watch.report(f"{dataset.n_rows:,} rows")
         watch.begin("queued")
         job = client.train(name, name, machine, params, test_fraction=0.0, **options)
         while not job.refresh().finished:
             watch.phase(None if job.progress is None else job.progress.phase)
             time.sleep(ASK_SECONDS if watch.seconds > 10 * ASK_SECONDS else LOOK_SECONDS)
         version = client.models.versions(job.wait().result.model).items[0]
-        watch.tell(f"{version.size_bytes / GB:.2f} GB")
-        watch.tell(f"{version.epochs} epochs, gap {version.gap:.3f}", "training")
+        watch.report(f"{version.size_bytes / GB:.2f} GB")
+        watch.report(f"{version.epochs} epochs, gap {version.gap:.3f}", "training")
         asked = _instances(folder / HELD_OUT, ANSWERS)
         watch.begin("first answer", "loads the model")
         client.predict(name, asked[:1])
@@ -67,7 +67,7 @@ def phases(
         client.datasets.upload(folder / HELD_OUT, held_out).wait()
         found = client.evaluations.get(client.evaluate(name, held_out, part="all", resamples=0).wait().id)
         right = next(one.value for one in found.measures if one.name == "precision@1")
-        watch.tell(f"upload, import and job: {found.n_rows:,} rows, P@1 {100 * right:.1f} %")
+        watch.report(f"upload, import and job: {found.n_rows:,} rows, P@1 {100 * right:.1f} %")
         return watch.rows()
 
 
@@ -103,7 +103,7 @@ class Watch:
         if name is not None and name != self._rows[-1]["name"]:
             self.begin(name)
 
-    def tell(self, what: str, of: str | None = None) -> None:
+    def report(self, what: str, of: str | None = None) -> None:
         """What is said of the last phase, or of the last of such a name."""
         next(row for row in reversed(self._rows) if of in (None, row["name"]))["what"] = what
 
@@ -171,7 +171,7 @@ def descendants(pid: int) -> list[int]:
 @contextmanager
 def _serving(home: Path, shards: int) -> Iterator[tuple[Any, int]]:
     """A service in the folder ``home``, a client of it, and the process that has started all others."""
-    from app.client import Polymargin
+    from app.client import Client
 
     environment = {name: value for name, value in os.environ.items() if not name.startswith("POLYMARGIN_")}
     environment |= {"POLYMARGIN_HOME": str(home), "POLYMARGIN_COMPILE_AHEAD": "0", "POLYMARGIN_WORKER_NICENESS": "0"}
@@ -184,7 +184,7 @@ def _serving(home: Path, shards: int) -> Iterator[tuple[Any, int]]:
             assert service.poll() is None, log.read_text()
             time.sleep(0.1)
         url = next(word for word in log.read_text().split() if word.endswith("/api/v1")).removesuffix("/api/v1")
-        with Polymargin(url, (home / "admin.key").read_text().strip()) as client:
+        with Client(url, (home / "admin.key").read_text().strip()) as client:
             yield client, service.pid
     finally:
         service.send_signal(signal.SIGTERM)

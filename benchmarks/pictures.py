@@ -1,7 +1,7 @@
 """Pictures of the documentation, drawn from the data in ``data/``: ``python -m benchmarks.pictures [NAME ...]``.
 
 A benchmark writes its curves there, at most 40 points each; drawing needs no benchmark to run. The colours are Okabe
-and Ito's, which all can tell apart.
+and Ito's, which everyone can distinguish.
 """
 
 import argparse

@@ -69,7 +69,7 @@ def _above_mask(f: NDArray[Any], c: int, threshold: float) -> np.uint32:
 
 
 def _with(loop: Any, inline: str = "never", **names: Any) -> Any:
-    """The same compiled loop, where these names stand for something else."""
+    """The same compiled loop, with other objects under these names."""
     function = loop.py_func
     return njit(nogil=True, inline=inline)(FunctionType(function.__code__, {**function.__globals__, **names}))
 

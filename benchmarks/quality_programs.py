@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
+from app.datasets.recipe_schemas import default_recipe
 from app.features.text import TextFeatures
-from app.schemas.datasets.texts import default_recipe
 from benchmarks.sets import Rows
 from solvers.estimator import PolymarginClassifier
 
@@ -265,7 +265,7 @@ def lightgbm_model(**setting: Any) -> Any:
 
 
 def from_texts(program: Program) -> Program:
-    """The same program on the features that the service makes of texts where ``auto`` is not told how."""
+    """The same program on the features that the service makes of texts by default."""
 
     def fit(setting: Setting, rows: Rows, n_classes: int) -> Fitted:
         assert rows.texts is not None

@@ -11,13 +11,13 @@ class Dots(NamedTuple):
     name : str
         Of the picture's file.
     titles : str
-        What the tables' titles begin with; a column named "" stands for the rest of the title.
+        What the tables' titles begin with; a column named "" is the rest of the title.
     rows, series, x : str
-        The columns that say where a dot stands, its colour, and its value.
+        The columns with the place of a dot, its colour, and its value.
     label : str
         Of the axis of values.
     line : float or None
-        Where a vertical line stands, 1 for ratios.
+        Where a vertical line is drawn, 1 for ratios.
     only : tuple of str
         The series that are drawn; all when empty.
     """
@@ -111,7 +111,7 @@ PAGES = (
     Page(
         "retraining",
         "What does a warm start spare?",
-        "Training anew where an earlier version's dual variables are there.",
+        "Training again from an earlier version's dual variables.",
         ("bench_warm_retraining",),
         (
             Dots(
@@ -130,7 +130,7 @@ PAGES = (
         "trees",
         "How fast and how good are machines over a label tree?",
         "One label of a tree, and sets of labels.",
-        ("bench_transfer", "bench_hm3", "bench_hierarchies"),
+        ("bench_transfer", "bench_hm3", "bench_hierarchies", "bench_subjects"),
         (Dots("trees", "Machines over a label tree", "set", "method", "s", "seconds to a gap of 1 %"),),
     ),
     Page(

@@ -1,6 +1,6 @@
 """The results: benchmarks write tables as data, and pages and pictures are made of these.
 
-``python -m benchmarks.results`` makes all pages and pictures anew; a benchmark calls ``write``, which makes those of
+``python -m benchmarks.results`` makes all pages and pictures again; a benchmark calls ``write``, which makes those of
 its own page, too.
 """
 
@@ -28,7 +28,7 @@ INDEX = (
 
 
 def write(title: str, header: Sequence[str], rows: Sequence[Sequence[object]], note: str = "") -> None:
-    """Print a table and keep it as data, in place of the one of the same title; its page and pictures are made anew."""
+    """Print a table and keep it as data, in place of the one of the same title; remakes its page and pictures."""
     new = table({"title": title, "note": note, **_origin()}, header, rows)
     print(section(new))
     trial = os.environ.get(TRIALS)

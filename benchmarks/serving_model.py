@@ -1,20 +1,26 @@
 """A data folder with one large linear model and its viewer's key, as training would have left it, and its requests."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
+from app.access import keys
 from app.features.columns import SparseFeatures
-from app.services.access import keys
-from app.services.models import versions
+from app.models import versions
 from app.store import tables
 from app.store.db import db_now, new_id, sessions, writing
 from app.store.files import files
 from app.store.migrate import upgrade
 from solvers.core.linear_model import LinearModel
+from solvers.core.model import Model
+from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.labels.taxonomy import Taxonomy
 
+Answer = Literal["one label", "set", "set under a tree"]
+Floats32 = NDArray[np.float32]
 NAME, FEATURES, CLASSES, NONZEROS = "large", 50_000, 1_000, 100
 
 
@@ -24,12 +30,13 @@ def make(
     n_features: int = FEATURES,
     n_classes: int = CLASSES,
     name: str = NAME,
+    answer: Answer = "one label",
 ) -> str:
     """Write the model into the home that the settings name; returns a viewer's secret."""
     upgrade(url)
     rng = np.random.default_rng(0)
     W = rng.standard_normal((n_features, n_classes), dtype=np.float32)
-    model = LinearModel([f"class-{c}" for c in range(n_classes)], n_features, np.arange(n_features), W)
+    model = _model(W, answer)
     store = files()
     features = SparseFeatures(n_features)
     manifest = {"kind": features.kind, "params": features.params_json()}
@@ -45,6 +52,21 @@ def make(
             session.flush()
             versions.add(session, name, _facts(job.id, folder, sha256, n_features, n_classes), {})
         return keys.create(session, f"bench-{name}", "viewer").secret
+
+
+def _model(W: Floats32, answer: Answer) -> Model:
+    n_features, n_classes = W.shape
+    names = [f"class-{c}" for c in range(n_classes)]
+    if answer == "one label":
+        return LinearModel(names, n_features, np.arange(n_features), W)
+    # a score has a deviation of 5 where all values of a row are 0.5: three labels of a thousand are positive
+    if answer == "set":
+        tree, least = Taxonomy.flat(names), np.full(n_classes, -13.75, np.float32)
+    else:
+        n_broad = n_classes // 10
+        tree = Taxonomy.from_parents(names, [-1] * n_broad + [c % n_broad for c in range(n_broad, n_classes)])
+        least = np.where(tree.level == 1, -9.0, -8.0).astype(np.float32)
+    return SubtreeModel(tree, LinearModel(tree.names, n_features, np.arange(n_features), W, least), "path")
 
 
 def body(n: int, seed: int = 0) -> bytes:

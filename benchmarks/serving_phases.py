@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import orjson
 
+from app.access.keys import digest
 from app.main import create_app
-from app.services.access.keys import digest
-from app.services.predictions import predictions
+from app.predictions import service as predictions
 from benchmarks import serving_model
 
 REPEATS = 3000

@@ -22,9 +22,9 @@ from sklearn.datasets import load_digits
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler, normalize
 
-from app.corpus import docstrings, write_docstrings
+from app.datasets.recipe_schemas import TextRecipe
 from app.features.text import TextFeatures
-from app.schemas.datasets.texts import TextRecipe
+from app.operation.corpus import docstrings, write_docstrings
 from solvers.core.problem import Problem
 from solvers.labels.label_sets import of_names, of_nodes
 from solvers.labels.taxonomy import Taxonomy

@@ -31,7 +31,7 @@ def text(shape: Shape, seed: int = 0) -> tuple[sp.csr_matrix, NDArray[np.int32]]
 
     A token is drawn from a background, from the words of its class, or from those of a group of 16 classes, each time
     with probability in inverse proportion to the rank; the words of a class are spread over all ranks of the background
-    behind the stop words. One label in twenty is drawn anew. Memory is little more than that of the result.
+    behind the stop words. One label in twenty is drawn again. Memory is little more than that of the result.
     """
     n, d, k, per_row = shape
     rng = np.random.default_rng(seed)

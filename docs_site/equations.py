@@ -54,7 +54,7 @@ def citations(folder: Path) -> Iterator[Citation]:
 
 
 def _texts(text: str) -> Iterator[tuple[str, str]]:
-    """Docstrings and comments, with the name of what they stand in."""
+    """Docstrings and comments, with the name of what they are in."""
     tree = ast.parse(text)
     yield "", ast.get_docstring(tree) or ""
     spans = list(_definitions(tree, ""))

@@ -1,7 +1,6 @@
-"""What the site's generator calls while it builds: pages from the code, links, formulas."""
+"""Hooks that the site's generator calls while it builds: outside pages, links, formulas."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,34 +9,21 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from docs_site.commands import commands
-from docs_site.equations import equations
 from docs_site.formulas import drawn
 from docs_site.links import OUTSIDE, relinked
-from docs_site.parameters import parameters
-from docs_site.routes import routes
-from docs_site.settings import settings
 
 ROOT = Path(__file__).parents[1]
 _FETCHED = re.compile(r"""<(?:script|img|link rel="stylesheet")[^>]*(?:src|href)=["']?(https?://[^"'\s>]*)""")
-# A page says where such a part belongs by a comment: <!-- generated: settings -->
-PARTS: dict[str, Callable[[], str]] = {
-    "settings": settings,
-    "commands": commands,
-    "routes": routes,
-    "parameters": parameters,
-    "equations": equations,
-}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """In the navigation a folder stands for all of its pages, by name."""
+    """Expand folders in the navigation to their pages, by name."""
     config.nav = _expanded(config.nav, Path(config.docs_dir))
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages whose files stand outside the folder of documentation, and the pictures of results."""
+    """Add the pages whose files are outside the folder of documentation, and the pictures of results."""
     for source, place in OUTSIDE.items():
         files.append(File.generated(config, place, content=(ROOT / source).read_text()))
     for picture in sorted((ROOT / "benchmarks" / "results" / "pictures").glob("*.png")):
@@ -46,11 +32,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put generated parts in their places, and links right."""
-    for name, make in PARTS.items():
-        mark = f"<!-- generated: {name} -->"
-        if mark in markdown:
-            markdown = markdown.replace(mark, make())
+    """Correct links to pages outside the folder of documentation."""
     return relinked(markdown, page.file.src_uri)
 
 

@@ -23,7 +23,7 @@ def relinked(text: str, page: str) -> str:
     Parameters
     ----------
     text : str
-        As it stands in the repository.
+        As it is in the repository.
     page : str
         The page's path in the site's folder of sources.
     """

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from app.api.jobs.solvers import list_solvers
-from app.schemas.jobs.solvers import SolverInfo
+from app.jobs.routes import list_solvers
+from app.jobs.schemas import SolverInfo
 from docs_site.markdown import table
 
 

@@ -35,12 +35,12 @@ def report(program: list[str], requirements: Path) -> dict[str, Any] | None:
 
 
 def weaknesses(found: dict[str, Any]) -> list[str]:
-    """A line for each weakness, with the versions that mend it."""
+    """A line for each weakness, with the versions that fix it."""
     lines = []
     for package in found["dependencies"]:
         for weakness in package.get("vulns", []):
-            mended = ", ".join(weakness["fix_versions"]) or "none yet"
-            lines.append(f"{package['name']} {package['version']}: {weakness['id']} (mended in {mended})")
+            fixed = ", ".join(weakness["fix_versions"]) or "none yet"
+            lines.append(f"{package['name']} {package['version']}: {weakness['id']} (fixed in {fixed})")
     return lines
 
 

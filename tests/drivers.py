@@ -1,4 +1,4 @@
-"""Which cases share the code that drives them, so that one of them may stand for the others in the quick tests."""
+"""Which cases share the code that drives them, so that one of them represents the others in the quick tests."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-# The first of each stands for the others; a method that is in none of these lines is always tested itself.
+# The first of each represents the others; a method that is in none of these lines is always tested itself.
 DRIVERS = (
     ("weston_watkins", "crammer_singer"),
     ("lee_lin_wahba", "absolute_sum", "maximum_margin_regression", "reinforced"),
@@ -23,7 +23,7 @@ PLACE = {method: (driver, place) for driver, methods in enumerate(DRIVERS) for p
 
 
 def mark_slow(items: Iterable[pytest.Item]) -> None:
-    """Mark the cases of a test for which another method of the same driver stands, all other parameters being equal.
+    """Mark the cases of a test that another method of the same driver represents, all other parameters being equal.
 
     A test that is about the methods rather than what drives them, as one of their objectives is, says so by the
     marker ``each_method`` and keeps all its cases.
@@ -37,9 +37,9 @@ def mark_slow(items: Iterable[pytest.Item]) -> None:
             drivers = tuple(driver for driver, _ in places.values())
             alike[item.nodeid.split("[")[0], drivers, others].append(([place for _, place in places.values()], item))
     for cases in alike.values():
-        stands = min(cases, key=lambda case: case[0])[0]
+        first = min(cases, key=lambda case: case[0])[0]
         for place, item in cases:
-            if place != stands:
+            if place != first:
                 item.add_marker(pytest.mark.slow)
     for item in items:
         # what is at stake there is the engine, which is one; each server that is started and killed takes seconds
@@ -50,4 +50,4 @@ def mark_slow(items: Iterable[pytest.Item]) -> None:
 
 def _method(value: Any) -> str:
     """The method that a parameter names or an estimator has."""
-    return str(getattr(value, "method", value))
+    return str(getattr(value, "solver", value))

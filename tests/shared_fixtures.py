@@ -26,10 +26,10 @@ from sqlalchemy.orm import Session, sessionmaker
 from statements import share_statements
 
 from app.config import settings
+from app.datasets import service as datasets
+from app.datasets.schemas import NewDataset
 from app.formats.hierarchies.vocabulary import Vocabulary
-from app.schemas.datasets.datasets import NewDataset
-from app.services.datasets import datasets
-from app.services.hierarchies import hierarchies
+from app.hierarchies import service as hierarchies
 from app.store import db, migrate
 from app.store.files import files
 from app.store.tables import Table

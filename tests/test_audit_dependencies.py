@@ -13,7 +13,7 @@ WEAK = {"name": "weak", "version": "1.0", "vulns": [{"id": "PYSEC-1", "fix_versi
 
 
 def _program(folder: Path, packages: list[dict[str, Any]] | None) -> list[str]:
-    """Stands for pip-audit: writes this report, or none as where there is no network."""
+    """A substitute for pip-audit: writes this report, or none as where there is no network."""
     script = folder / "program.py"
     report = json.dumps({"dependencies": packages, "fixes": []})
     script.write_text(
@@ -28,7 +28,7 @@ def _program(folder: Path, packages: list[dict[str, Any]] | None) -> list[str]:
     ("packages", "status", "said"),
     [
         ([SOUND], 0, "No weakness of 1 pinned packages is known"),
-        ([SOUND, WEAK], 1, "weak 1.0: PYSEC-1 (mended in 1.1)"),
+        ([SOUND, WEAK], 1, "weak 1.0: PYSEC-1 (fixed in 1.1)"),
         (None, 0, "is skipped, the list of weaknesses cannot be had: ERROR: no route to host"),
     ],
     ids=["sound", "weak", "offline"],

@@ -1,4 +1,4 @@
-"""The Helm chart: what can be told of it without helm, and what helm says where it is installed."""
+"""The Helm chart: what can be checked without helm, and what helm says if it is installed."""
 
 import json
 import re

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from app.api.operation.metrics import Metrics
-from app.services.operation.readiness import Load
-from app.services.predictions.drift import VersionDrift
+from app.operation.metrics import Metrics
+from app.operation.readiness import Load
+from app.predictions.drift import VersionDrift
 
 FOLDER = Path(__file__).parents[1] / "docs/how-to"
 ALERTS: list[dict[str, Any]] = yaml.safe_load((FOLDER / "monitoring/alerts.yaml").read_text())["groups"][0]["rules"]
@@ -25,12 +25,12 @@ def _samples() -> dict[str, set[str]]:
     metrics = Metrics(
         lambda: Load({"queued": 1}, 2.0, {"general": 1}, 10**9),
         lambda: 5,
-        lambda: [VersionDrift("w", "m", 1, 9, 0.1, 0.2)],
     )
     metrics.answered("GET", "/x", 200, 0.01, streamed=False)
     metrics.predicted(3, 0.01)
     found: dict[str, set[str]] = {}
-    for name, labels in re.findall(r"^(\w+)(?:\{(.*?)\})? ", metrics.text().decode(), re.MULTILINE):
+    text = metrics.text([VersionDrift("w", "m", 1, 9, 0.1, 0.2)]).decode()
+    for name, labels in re.findall(r"^(\w+)(?:\{(.*?)\})? ", text, re.MULTILINE):
         found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
     return found
 

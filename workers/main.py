@@ -16,7 +16,7 @@ from app.store import migrate
 from app.store.privacy import keep_private
 from app.store.queue import GENERAL, RUN_TASK, SHARD_TASK, make_celery
 from workers import sweeper
-from workers.running import draining, job_memory
+from workers.running import draining, job_memory, lanes
 from workers.sharding.shard import run_shard
 from workers.tasks import run
 
@@ -28,7 +28,7 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
     ----------
     queue : str
     concurrency : int
-        Jobs that may run at the same time, one process each.
+        Jobs that may run at the same time, one process each; in the general pool one more process takes imports alone.
     """
     logs.configure(settings().log_level)
     logs.adopt_libraries(settings().log_level)
@@ -37,6 +37,8 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
     keep_private(settings().home)
     migrate.upgrade(settings().sqlalchemy_url)
     job_memory.divide(concurrency)
+    if queue == GENERAL:
+        lanes.divide(concurrency)
     celery = make_celery(settings().redis_url, queue)
     celery.task(name=RUN_TASK, ignore_result=True)(run)
     celery.task(name=SHARD_TASK, ignore_result=True)(run_shard)
@@ -49,7 +51,8 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
         app=celery,
         hostname=f"polymargin@{name}",
         queues=[queue],
-        concurrency=concurrency,
+        # one more, which takes imports alone
+        concurrency=concurrency + 1 if queue == GENERAL else concurrency,
         pool="prefork",
         loglevel="WARNING",
         without_gossip=True,
@@ -62,11 +65,12 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
         worker.start()
     finally:
         end_sweeping()
+        lanes.clear()
     raise SystemExit(worker.exitcode)
 
 
 def _keep_logging(**_: Any) -> None:
-    """Celery leaves the logging alone where somebody listens to this signal."""
+    """Do nothing: Celery does not configure logging if this signal has a listener."""
 
 
 def _give_way(**_: Any) -> None:

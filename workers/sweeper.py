@@ -10,13 +10,14 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
+from app.access import audit as audit_pruning
 from app.config import settings
-from app.services.access import audit_pruning
-from app.services.engine import live_workers
-from app.services.models import deletions
-from app.services.operation.sweeping import sweep, tidy
-from app.services.rules import rule_stages
+from app.jobs import workers as live_workers
+from app.models import deletions
+from app.operation import sweep as sweeping
+from app.rules import stages as rule_stages
 from app.store.db import sessions, shrink
+from app.store.failures import is_passing
 from app.store.files import files
 
 _TIDY_SECONDS = 600.0
@@ -56,21 +57,22 @@ def _run(worker: str, queue: str, processes: int, stop: threading.Event) -> None
 def _round(worker: str, queue: str, processes: int, tidy_now: bool) -> None:
     for act in (
         lambda session: live_workers.report(session, worker, queue, processes),
-        _sweep,
-        _follow_rules,
-        *([_tidy] if tidy_now else []),
+        *_SWEEPS,
+        *(_TIDYING if tidy_now else ()),
     ):
         try:
             with _no_fork, sessions()() as session:
                 act(session)
-        except SQLAlchemyError as error:
-            _log.warning("database_away", error=type(error).__name__, reason=str(getattr(error, "orig", error))[:200])
-        except Exception:
-            _log.exception("sweep_failed")
+        except Exception as error:
+            if is_passing(error):
+                reason = str(getattr(error, "orig", error))[:200]
+                _log.warning("database_away", error=type(error).__name__, reason=reason)
+            else:  # of this step alone
+                _log.exception("sweep_failed", step=getattr(act, "__name__", "report"))
 
 
-def _sweep(session: Session) -> None:
-    swept = sweep(session)
+def _expire(session: Session) -> None:
+    swept = sweeping.expire(session)
     if swept.requeued or swept.failed or swept.cancelled:
         _log.warning("swept", requeued=swept.requeued, failed=swept.failed, cancelled=swept.cancelled)
 
@@ -81,15 +83,31 @@ def _follow_rules(session: Session) -> None:
         _log.info("rules_started", runs=started)
 
 
-def _tidy(session: Session) -> None:
-    deleted, purged = deletions.apply_retention(session), deletions.purge(session)
-    if deleted or purged:
-        _log.info("versions_removed", deleted_by_retention=deleted, purged=purged)
+def _apply_retention(session: Session) -> None:
+    if deleted := deletions.apply_retention(session):
+        _log.info("versions_removed", deleted_by_retention=deleted, purged=[])
+
+
+def _purge(session: Session) -> None:
+    if purged := deletions.purge(session):
+        _log.info("versions_removed", deleted_by_retention=[], purged=purged)
+
+
+def _prune_audit(session: Session) -> None:
     forgotten = audit_pruning.prune(session)
     if forgotten:
         _log.info("audit_pruned", entries=forgotten)
-    tidy(session, files())
+
+
+def _tidy(session: Session) -> None:
+    sweeping.tidy(session, files())
+
+
+def _shrink(session: Session) -> None:
     shrink(session)
 
 
+# each in a session of its own: what fails one of them holds up none of the others
+_SWEEPS: tuple[Callable[[Session], object], ...] = (_expire, sweeping.notify, sweeping.clear_deserted, _follow_rules)
+_TIDYING: tuple[Callable[[Session], object], ...] = (_apply_retention, _purge, _prune_audit, _tidy, _shrink)
 os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)

@@ -1,4 +1,4 @@
-"""The task of a job: a message is its id, and all else is asked of the database."""
+"""The task of a job: a message contains only its id; everything else is read from the database."""
 
 import os
 import socket
@@ -10,8 +10,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app import tracing
-from app.services.engine import job_queue, leases, queue_order, trial_jobs
-from app.services.engine.leases import Fenced
+from app.jobs import leases
+from app.jobs import queue as queue_order
+from app.jobs import trials as trial_jobs
+from app.jobs import wakeups as job_queue
+from app.jobs.slots import Fenced
 from app.store import tables
 from app.store.db import DATABASE_AWAY, reading, sessions
 from app.store.queue import GENERAL
@@ -23,9 +26,8 @@ from workers.job_kinds.evaluating import evaluate
 from workers.job_kinds.importing import import_dataset
 from workers.job_kinds.predicting import predict
 from workers.job_kinds.training import train
-from workers.job_kinds.trial import run_trial
-from workers.job_kinds.tuning import tune
-from workers.running import draining, job_memory
+from workers.job_kinds.tuning import run_trial, tune
+from workers.running import compiling, draining, job_memory, lanes
 from workers.running.failing import explain, out_of_time
 from workers.running.job_context import Cancelled, Drained, JobContext, LeftToTrials, TimeUp
 from workers.sharding.gang import Failed, Lost, Waiting
@@ -52,16 +54,25 @@ def run(job_id: str) -> None:
     """
     if draining.requested():
         return  # the job stays queued, and a sweep notifies another worker
-    claimed_at = time.monotonic()
-    try:
-        with sessions()() as session:
-            lease = _claim_next(session, job_id)
-    except DATABASE_AWAY as error:
-        _log.warning("claim_failed", job_id=job_id, error=type(error).__name__)
-        return
-    if lease is None:
-        _log.info("nothing_queued", job_id=job_id)
-        return
+    with lanes.slot() as slot:
+        claimed_at = time.monotonic()
+        try:
+            with sessions()() as session:
+                lease = _claim_next(session, job_id, imports_only=not slot.is_free)
+        except DATABASE_AWAY as error:
+            _log.warning("claim_failed", job_id=job_id, error=type(error).__name__)
+            return
+        if lease is None:
+            _log.info("nothing_queued", job_id=job_id)
+            return
+        if lease.kind in lanes.LIGHT:
+            slot.release()
+        _run(lease, claimed_at)
+    if lease.kind not in lanes.LIGHT:
+        _announce_next(job_id)
+
+
+def _run(lease: leases.Lease, claimed_at: float) -> None:
     log = _log.bind(job_id=lease.job_id, attempt=lease.attempt)
     with (
         tracing.job(lease.job_id, lease.kind, lease.attempt, lease.trace) as span,
@@ -79,11 +90,31 @@ def run(job_id: str) -> None:
         _announce_end(lease.parent_id)
 
 
-def _claim_next(session: Session, job_id: str) -> leases.Lease | None:
+def _claim_next(session: Session, job_id: str, *, imports_only: bool = False) -> leases.Lease | None:
+    J = tables.Job
     with reading(session):
-        queue = session.scalars(select(tables.Job.queue).where(tables.Job.id == job_id)).one_or_none()
-    order = queue_order.upcoming(session, queue or GENERAL)
+        queue = session.scalars(select(J.queue).where(J.id == job_id)).one_or_none() or GENERAL
+        light = select(J.id).where(J.queue == queue, J.state == "queued", J.kind.in_(lanes.LIGHT))
+        imports = set(session.scalars(light)) if imports_only else set()
+    if imports_only and not imports:
+        return None
+    order = queue_order.upcoming(session, queue)
+    if imports_only:
+        order = (id for id in order if id in imports)
     return leases.claim_first(session, order, f"{socket.gethostname()}:{os.getpid()}")
+
+
+def _announce_next(job_id: str) -> None:
+    """Notify a worker of the next job: its own message may have come while all slots were taken."""
+    try:
+        with sessions()() as session:
+            with reading(session):
+                queue = session.scalars(select(tables.Job.queue).where(tables.Job.id == job_id)).one_or_none()
+            following = next(queue_order.upcoming(session, queue or GENERAL), None)
+            if following is not None:
+                job_queue.notify(session, following, queue or GENERAL)
+    except DATABASE_AWAY as error:
+        _log.warning("next_not_announced", job_id=job_id, error=type(error).__name__)
 
 
 def _announce_end(parent_id: str) -> None:
@@ -103,7 +134,7 @@ def _work(context: JobContext) -> str:
     if context.lease.kind != "trial":
         trial_rows.forget()
     try:
-        with job_memory.bounded():
+        with job_memory.bounded(), compiling.noticed(context.compiling):
             WORK[context.lease.kind](context)
     except Fenced:
         raise

@@ -13,18 +13,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from app.schemas.datasets.tables import TableColumns
+from app.datasets.recipe_schemas import TableColumns
 
 Instance = Mapping[str, Any] | Sequence[float]
 Row = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
 
 
 class InstanceError(ValueError):
-    """An instance, or a dataset, does not fit the features that a model was trained on."""
+    """An instance or a dataset does not fit the features that a model was trained on."""
 
 
 class FitError(ValueError):
-    """Features cannot be learnt from what was given."""
+    """Features cannot be fitted on the given rows."""
 
 
 class Features(Protocol):
@@ -36,7 +36,7 @@ class Features(Protocol):
 
     @property
     def kind(self) -> str:
-        """ "text", "sparse", "scaled" or "table", as load_features knows it."""
+        """ "text", "named_text", "sparse", "scaled" or "table", as load_features knows it."""
 
     @property
     def n_features(self) -> int:
@@ -57,7 +57,10 @@ class Features(Protocol):
         """What a feature of a row is called: its name, or where features have none the index that instances have."""
 
     def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
-        """Where features of a row stand in an instance that is a text: beginnings and ends, in characters."""
+        """Where features of a row occur in an instance that is a text: start and end, in characters."""
+
+    def known_terms(self, indices: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
+        """Which features of a row are terms that texts of the training rows have; None where rows have no text."""
 
     def params_json(self) -> dict[str, Any]:
         """What load_features needs beside the arrays, as JSON values."""

@@ -77,8 +77,11 @@ class SparseFeatures:
         return given if self._names is None else self._names[given]
 
     def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
-        """None: numbers stand in no text."""
+        """Empty: numbers have no place in a text."""
         return {}
+
+    def known_terms(self, indices: npt.NDArray[np.int32]) -> None:
+        """None: rows have no text."""
 
     def params_json(self) -> dict[str, Any]:
         """The number of features."""
@@ -120,7 +123,7 @@ class SparseFeatures:
         if "indices" in instance and "values" in instance:
             return self._indexed_row(instance["indices"], instance["values"])
         raise InstanceError(
-            "this model reads numbers: an instance is features, or indices with values, or a list of "
+            "this model takes numbers: an instance needs features, or indices with values, or a list of "
             f"{self._n_given} numbers"
         )
 
@@ -147,7 +150,7 @@ class SparseFeatures:
             moved.sort_indices()
             return self._chosen(moved)
         if len(X.indices) and int(X.indices.max()) >= self._n_given:
-            raise InstanceError(f"the data has {X.shape[1]} features, the model has {self._n_given}")
+            raise InstanceError(f"the data has {X.shape[1]} features, but the model has {self._n_given}")
         return self._chosen(csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], self._n_given)))
 
     def _chosen(self, X: csr_matrix[np.float64]) -> csr_matrix[np.float64]:
@@ -158,7 +161,7 @@ class SparseFeatures:
         return csr_matrix((X.data[known], places[known], indptr), shape=(X.shape[0], len(self._used)))
 
     def _places(self, indices: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-        """Where given features stand in a row, and which of them do."""
+        """Positions of the given features in a row, and which of them it has."""
         assert self._used is not None
         places = np.searchsorted(self._used, indices).astype(np.int32)
         known = places < len(self._used)
@@ -167,7 +170,7 @@ class SparseFeatures:
 
     def _named_row(self, features: Mapping[str, float]) -> Row:
         if self._names is None:
-            raise InstanceError("this model's features have no names: give indices and values")
+            raise InstanceError("this model's features have no names: pass indices and values")
         ids = self._ids
         if not features.keys() <= ids.keys():
             self._check_names(features)
@@ -192,7 +195,7 @@ class SparseFeatures:
         if wrong is not None:
             raise InstanceError(f"index {_shown(str(wrong))} is not between 0 and {self._n_given - 1}")
         if len(set(indices)) != len(indices):
-            raise InstanceError("an index is there twice")
+            raise InstanceError("an index is given twice")
 
     def _dense_row(self, numbers: Sequence[float]) -> Row:
         if len(numbers) != self._n_given:

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
+from app.datasets.recipe_schemas import ColumnRecipe
 from app.features.base import Instance, Row, stack
 from app.features.columns import SparseFeatures
 from app.features.scaling import NumberScaling
-from app.schemas.datasets.tables import ColumnRecipe
 
 
 class ScaledFeatures:
@@ -61,8 +61,11 @@ class ScaledFeatures:
         return self._given.named(index)
 
     def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
-        """None: numbers stand in no text."""
+        """Empty: numbers have no place in a text."""
         return {}
+
+    def known_terms(self, indices: npt.NDArray[np.int32]) -> None:
+        """None: rows have no text."""
 
     def params_json(self) -> dict[str, Any]:
         """The number of features, and the recipe."""

@@ -1,7 +1,8 @@
-"""Numbers as a linear machine likes them: missing ones filled in, and all of them of one size."""
+"""Scaling of numbers: imputes missing values and scales columns."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,10 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from app.features.base import InstanceError
-from app.schemas.datasets.tables import ColumnRecipe
+from app.datasets.recipe_schemas import ColumnRecipe
+from app.features.base import FitError, InstanceError
 
 _BLOCK_ROWS = 4096
+# columns whose largest number is beyond these are measured after a division by a power of two
+_LEAST, _MOST, _MOST_EXPONENT = 1e-100, 1e100, 1000
+_LEAST_SQUARE = 1e-290
 
 
 class NumberScaling:
@@ -60,6 +64,8 @@ class NumberScaling:
                 fill[place] = np.median(there) if recipe.missing == "median" else there.mean()
             column[missing] = fill[place]
             centre[place], scale[place] = _measured(column, recipe)
+        if recipe.scaling == "power_of_two":
+            scale[:] = _power_of_two(X.data)
         return cls(recipe, fill, centre, scale, marked)
 
     @classmethod
@@ -99,8 +105,7 @@ class NumberScaling:
             at, columns = row, X.indices.astype(np.int64)
             values = np.where(missing, self._fill[columns], X.data) / self._scale[columns]
         if self._recipe.scaling == "unit_norm":
-            squares = np.bincount(at, values**2, minlength=X.shape[0])
-            values = values / np.sqrt(np.where(squares > 0.0, squares, 1.0))[at]
+            values = _of_length_one(values, at, X.shape[0])
         places = np.concatenate([columns, self._places[X.indices[marks]]])
         entries = (np.concatenate([values, np.ones(int(marks.sum()))]), (np.concatenate([at, row[marks]]), places))
         scaled = csr_matrix(entries, shape=(X.shape[0], self.n_features))
@@ -111,8 +116,37 @@ class NumberScaling:
         return scaled
 
 
+def _power_of_two(data: npt.NDArray[np.float64]) -> float:
+    """What the largest absolute value is divided by to lie in [1, 2); 1 where all are zero or missing."""
+    largest = float(np.nanmax(np.abs(data), initial=0.0))
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest > 0.0 else 1.0
+
+
+def _of_length_one(values: npt.NDArray[np.float64], row: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.float64]:
+    """Values divided by the lengths of their rows; rows whose squares leave the range of floats are shrunk before."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = np.bincount(row, values**2, minlength=n)
+    if not (np.isfinite(squares).all() and (squares[row] > _LEAST_SQUARE).all()):
+        largest = np.zeros(n)
+        np.maximum.at(largest, row, np.abs(values))
+        values = np.ldexp(values, -np.frexp(largest)[1][row])
+        squares = np.bincount(row, values**2, minlength=n)
+    return values / np.sqrt(np.where(squares > 0.0, squares, 1.0))[row]
+
+
 def _measured(column: npt.NDArray[np.float64], recipe: ColumnRecipe) -> tuple[float, float]:
     """Centre and scale of a column; a column of one value is not scaled."""
+    squared = recipe.scaling in ("standard", "robust")
+    largest = float(np.abs(column).max())
+    if squared and largest > 0.0 and not _LEAST < largest < _MOST:
+        # no square may overflow or vanish: a power of two, which changes no digit, makes the column one of about 1
+        exponent = math.frexp(largest)[1]
+        if exponent > _MOST_EXPONENT:
+            raise FitError(f"a column has numbers as large as {largest:.3g}, too large to scale: divide them")
+        centre, scale = _measured(np.ldexp(column, -exponent), recipe)
+        return math.ldexp(centre, exponent), math.ldexp(scale, exponent)
+    if squared and float(column.min()) == float(column.max()):
+        return float(column[0]), 1.0
     if recipe.scaling == "standard":
         centre, scale = float(column.mean()), float(column.std())
     elif recipe.scaling == "robust":

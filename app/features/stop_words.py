@@ -7,16 +7,17 @@ languages have those of stopwords-iso.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from app.features.words import word_pattern
-from app.schemas.datasets.texts import TextRecipe
+from app.datasets.recipe_schemas import TextRecipe
+from app.features.reading import reader
 
 
 def with_stop_words(recipe: TextRecipe) -> TextRecipe:
     """The recipe with the words themselves where it names their language.
 
     Features keep these, so that they give the same rows whatever the lists of a later version are. A listed word that
-    is cut in texts, as at an apostrophe, stands for its pieces; listed phrases are not taken.
+    is split in texts, as at an apostrophe, drops its pieces; listed phrases are not taken.
 
     Parameters
     ----------
@@ -25,13 +26,13 @@ def with_stop_words(recipe: TextRecipe) -> TextRecipe:
     """
     if not isinstance(recipe.stop_words, str):
         return recipe
-    pattern = word_pattern(recipe)
-    words = {word for listed in _listed(recipe.stop_words) for word in _pieces(pattern, listed)}
-    return recipe.model_copy(update={"stop_words": tuple(sorted(words))})
+    read = reader(recipe.model_dump(mode="json") | {"language": recipe.text_language}).read
+    words = {word for listed in _listed(recipe.stop_words) for word in _pieces(read, listed)}
+    return recipe.model_copy(update={"stop_words": tuple(sorted(words)), "language": recipe.text_language})
 
 
-def _pieces(pattern: re.Pattern[str], listed: str) -> list[str]:
-    return [] if re.search(r"[\s-]", listed) else pattern.findall(listed)
+def _pieces(read: Callable[[str], tuple[list[str], list[str]]], listed: str) -> list[str]:
+    return [] if re.search(r"[\s-]", listed) else read(listed)[0]
 
 
 def _listed(language: str) -> frozenset[str] | set[str]:

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, hstack
 
+from app.datasets.recipe_schemas import ColumnRecipe, TableColumns, TextRecipe
 from app.features.base import Instance, InstanceError, Row
 from app.features.levels import CategoryLevels
 from app.features.scaling import NumberScaling
 from app.features.text import TextFeatures
 from app.plurals import counted
-from app.schemas.datasets.tables import ColumnRecipe, TableColumns
-from app.schemas.datasets.texts import TextRecipe
+from app.values import ColumnType, canonical, column_type, written
 
 _MAX_SHOWN = 40
 _TEXT = "text."
@@ -25,7 +25,8 @@ _TEXT = "text."
 class TableFeatures:
     """Rows are the scaled numbers and their marks, the levels of categories, and the terms of the text.
 
-    An instance is `{"record": {column: value}}`; what it lacks, or has as null, is missing.
+    An instance is `{"record": {column: value}}`; what it lacks, or has as null, is missing. A column of lists has a
+    list there, as in the file, or each of its elements by its name, as `v.0`.
     """
 
     kind: ClassVar[str] = "table"
@@ -40,6 +41,7 @@ class TableFeatures:
     ) -> None:
         self._columns, self._recipe, self._scaling, self._levels, self._text = columns, recipe, scaling, levels, text
         self._known = {*columns.texts, *columns.numbers, *columns.categories, *columns.left_out}
+        self._lists = _lists(columns.numbers)
 
     @classmethod
     def fit(
@@ -70,6 +72,8 @@ class TableFeatures:
             No term of the texts is left.
         """
         n_numbers = len(columns.numbers)
+        columns = columns.model_copy(update={"types": _types(columns, names[n_numbers:])})
+        names = [*names[:n_numbers], *_canonical(columns, names[n_numbers:])]
         scaling = NumberScaling.fit(X[:, :n_numbers], recipe)
         levels = CategoryLevels.fit(columns.categories, names[n_numbers:], X[:, n_numbers:], recipe.min_level_rows)
         text, terms = (None, None) if texts is None else TextFeatures.fit(texts, text_recipe)
@@ -127,8 +131,16 @@ class TableFeatures:
         assert self._text is not None
         return f"{'+'.join(self._columns.texts)}: {self._text.named(index - self._first_term)}"
 
+    def known_terms(self, indices: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
+        """Of the text."""
+        if self._text is None:
+            return None
+        known = np.asarray(indices >= self._first_term)
+        known[known] = self._text.known_terms(indices[known] - self._first_term)
+        return known
+
     def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
-        """Where terms stand in the record's text; of several texts, in these one below the other."""
+        """Where terms occur in the record's text; several texts count as one, joined by line breaks."""
         if self._text is None:
             return {}
         first = self._first_term
@@ -170,6 +182,24 @@ class TableFeatures:
         made = self._beside(X, [*self._columns.numbers, *levels], terms)
         return made.indices, made.data
 
+    def unknown(self, instance: Instance) -> list[str]:
+        """The levels of a record, `column=level`, that no training row has."""
+        record = self._record(instance)
+        return self._levels.unknown(
+            [f"{name}={self._level(record.get(name), name)}" for name in self._columns.categories]
+        )
+
+    def unknown_levels(self, X: csr_matrix[np.float64], names: Sequence[str]) -> list[list[str]]:
+        """As :meth:`unknown`, of each row of a dataset; X and names as for :meth:`transform`."""
+        levelled = set(self._columns.categories)
+        forms = self._forms([name if name.partition("=")[0] in levelled else "" for name in names])
+        unknown = set(self._levels.unknown(forms)) - {""}
+        if not unknown:
+            return [[] for _ in range(X.shape[0])]
+        is_unknown = np.array([form in unknown for form in forms])
+        rows = np.split(X.indices, X.indptr[1:-1])
+        return [[forms[at] for at in row[is_unknown[row]].tolist()] for row in rows]
+
     def transform(
         self, X: csr_matrix[np.float64], names: Sequence[str], texts: Iterable[str] | None
     ) -> csr_matrix[np.float64]:
@@ -192,16 +222,16 @@ class TableFeatures:
         levelled = {name.partition("=")[0] for name in names}
         lacking += [name for name in self._columns.categories if name not in levelled]
         if lacking:
-            raise InstanceError(f"the data lacks {counted(len(lacking), 'column')}, as '{_shown(lacking[0])}'")
+            raise InstanceError(f"the data lacks {counted(len(lacking), 'column')}, such as '{_shown(lacking[0])}'")
         first = set(self._columns.numbers)
         order = [place[name] for name in self._columns.numbers]
         rest = [at for at, name in enumerate(names) if name not in first]
         rest = [at for at in rest if names[at].partition("=")[0] in set(self._columns.categories)]
         ordered = csr_matrix(X[:, order + rest])
         if not self._columns.missing and np.isnan(ordered.data).any():
-            raise InstanceError("a number is missing, and was in no row of the dataset that the model was trained on")
+            raise InstanceError("a number is missing, but no number was missing in the training dataset")
         terms = None if self._text is None else self._text.transform(texts or [""] * X.shape[0])
-        return self._beside(ordered, [names[at] for at in order + rest], terms)
+        return self._beside(ordered, self._forms([names[at] for at in order + rest]), terms)
 
     def _beside(
         self, X: csr_matrix[np.float64], names: Sequence[str], terms: csr_matrix[np.float64] | None
@@ -219,30 +249,59 @@ class TableFeatures:
         made.indices = made.indices.astype(np.int32, copy=False)
         return made
 
+    def _forms(self, names: Sequence[str]) -> list[str]:
+        """The levels among a dataset's names as this model has them."""
+        if self._columns.types:
+            return _canonical(self._columns, names)
+        # a model of before reads values as they are written, and datasets have them in their canonical forms by now
+        levels = self._levels.names()
+        types = _types(self._columns, levels)
+        older = self._columns.model_copy(update={"types": types})
+        own = dict(zip(_canonical(older, levels), levels, strict=True))
+        known = set(levels)
+        forms = _canonical(older, names)
+        return [name if name in known else own.get(form, name) for name, form in zip(names, forms, strict=True)]
+
     def _record(self, instance: Instance) -> Mapping[str, Any]:
         if not isinstance(instance, Mapping) or "record" not in instance:
-            raise InstanceError('this model reads records: an instance is {"record": {column: value}}')
+            raise InstanceError('this model takes records: an instance needs {"record": {column: value}}')
         record: Mapping[str, Any] = instance["record"]
+        if not self._lists.keys().isdisjoint(record):
+            record = self._unrolled(record)
         unknown = [name for name in record if name not in self._known]
         if unknown:
             named = ", ".join(f"'{_shown(name)}'" for name in unknown[:3])
             read = (*self._columns.texts, *self._columns.numbers, *self._columns.categories)
             known = ", ".join(f"'{_shown(name)}'" for name in read[:10]) + (", ..." if len(read) > 10 else "")
-            raise InstanceError(f"{counted(len(unknown), 'unknown column')}: {named}; the model reads {known}")
+            raise InstanceError(f"{counted(len(unknown), 'unknown column')}: {named}; the model takes {known}")
         return record
+
+    def _unrolled(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """A record with the elements of its lists by their names."""
+        unrolled: dict[str, Any] = {}
+        for name, value in record.items():
+            width = self._lists.get(name)
+            if width is None or name in self._known or value is None:
+                if width is None or name in self._known:
+                    unrolled[name] = value
+                continue
+            if type(value) is not list or len(value) != width:
+                raise InstanceError(f"column '{_shown(name)}': a list of {width} numbers is required")
+            unrolled |= {f"{name}.{place}": element for place, element in enumerate(value)}
+        return unrolled
 
     def _joined(self, record: Mapping[str, Any]) -> str:
         texts = [record.get(name) for name in self._columns.texts]
         for name, text in zip(self._columns.texts, texts, strict=True):
             if text is not None and type(text) is not str:
-                raise InstanceError(f"column '{_shown(name)}': a text was expected")
+                raise InstanceError(f"column '{_shown(name)}': a text is required")
         return "\n".join(filter(None, texts))
 
     def _number(self, value: Any, name: str) -> float:
         if value is None:
             return self._missing(name)
         if type(value) not in (int, float, bool):
-            raise InstanceError(f"column '{_shown(name)}': a number was expected")
+            raise InstanceError(f"column '{_shown(name)}': a number is required")
         try:
             number = float(value)
         except OverflowError:
@@ -255,18 +314,57 @@ class TableFeatures:
         if value is None or value == "":
             self._missing(name)
             return ""
+        type_of_column = self._columns.types.get(name)
+        if type_of_column is not None:
+            if type(value) not in (str, int, float, bool):
+                raise InstanceError(f"column '{_shown(name)}': a string, a number or a boolean is required")
+            level = canonical(written(value), type_of_column)
+            if not level:
+                self._missing(name)
+            return level
         if type(value) is bool:
             return str(value).lower()
         if type(value) is float and value.is_integer():
             return str(int(value))
         if type(value) not in (str, int, float):
-            raise InstanceError(f"column '{_shown(name)}': a string or a number was expected")
+            raise InstanceError(f"column '{_shown(name)}': a string or a number is required")
         return str(value).strip()
 
     def _missing(self, name: str) -> float:
         if not self._columns.missing:
-            raise InstanceError(f"column '{_shown(name)}': the value is missing, and was in no row of the dataset")
+            raise InstanceError(
+                f"column '{_shown(name)}': the value is missing, but no value was missing in the training dataset"
+            )
         return math.nan
+
+
+def _types(columns: TableColumns, levels: Sequence[str]) -> dict[str, ColumnType]:
+    """The type of each category: that of the import, or of all its levels in a dataset of before."""
+    own: dict[str, list[str]] = {name: [] for name in columns.categories}
+    for name in levels:
+        column, _, level = name.partition("=")
+        own.get(column, []).append(level)
+    return {name: columns.types.get(name) or column_type(found) for name, found in own.items()}
+
+
+def _canonical(columns: TableColumns, names: Sequence[str]) -> list[str]:
+    """Names of which those of levels, `column=level`, have the canonical form of their value."""
+    forms = []
+    for name in names:
+        column, mark, level = name.partition("=")
+        type = columns.types.get(column) if mark else None
+        forms.append(name if type is None else f"{column}={canonical(level, type)}")
+    return forms
+
+
+def _lists(numbers: Sequence[str]) -> dict[str, int]:
+    """How many elements a column of lists has, of those whose elements are numbers here: `v.0`, `v.1` and so on."""
+    widths: dict[str, int] = {}
+    for name in numbers:
+        column, mark, place = name.rpartition(".")
+        if mark and place == str(widths.get(column, 0)):
+            widths[column] = widths.get(column, 0) + 1
+    return widths
 
 
 def _shown(name: str) -> str:

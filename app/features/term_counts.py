@@ -62,9 +62,9 @@ def widened(counts: csr_matrix[np.float64], n_columns: int) -> csr_matrix[np.flo
 
 
 def _counted(texts: Sequence[str], columns: TermColumns) -> csr_matrix[np.float64]:
-    """How often each column is in each text, shape (n_texts, largest column + 1): as `columns.of` tells."""
-    ascii = np.fromiter(map(str.isascii, texts), bool, len(texts))
-    rows, found = _of_ascii([text for text in texts if text.isascii()], columns)
+    """How often each column is in each text, shape (n_texts, largest column + 1): as `columns.of` gives them."""
+    ascii = np.fromiter(map(columns.ascii_alike, texts), bool, len(texts))
+    rows, found = _of_ascii([texts[at] for at in np.flatnonzero(ascii).tolist()], columns)
     all_rows, all_found = [np.flatnonzero(ascii)[rows]], [found]
     for other in np.flatnonzero(~ascii).tolist():
         of_text = np.array(columns.of(texts[other]), dtype=np.int64)
@@ -131,7 +131,7 @@ def _found(terms: Sequence[str | None], columns: TermColumns) -> Indices:
 
 
 def _expanded(row: Indices, codes: Indices, of_each: Sequence[Sequence[int]]) -> tuple[Indices, Indices]:
-    """All columns of each code's word, with the text that the word stands in."""
+    """All columns of each code's word, with the text that the word is in."""
     widths = np.array([len(columns) for columns in of_each], dtype=np.int64)
     flat = np.array([column for columns in of_each for column in columns], dtype=np.int64)
     starts = np.cumsum(widths) - widths

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
+from app.datasets.recipe_schemas import TextRecipe
 from app.features.base import Row
 from app.features.row_loops import weigh_counts
-from app.schemas.datasets.texts import TextRecipe
 
 # terms of a text that is not unusually long
 _USUAL = 1024
@@ -119,12 +119,16 @@ class TermWeights:
         n = weigh_counts(placed, self._of_count(len(placed)), self._idf_of(placed), indices, weights)
         return indices[:n], weights[:n]
 
+    def known(self, columns: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Which columns some text has that the weights were fitted on; all, where that was not kept."""
+        if self._found is None:
+            return np.ones(len(columns), dtype=bool)
+        return np.asarray(self._found.take(np.searchsorted(self._found, columns), mode="clip") == columns)
+
     def _idf_of(self, columns: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
         if self._found is None:
             return self._idf[columns]
-        place = np.searchsorted(self._found, columns)
-        known = self._found.take(place, mode="clip") == columns
-        return self._idf[np.where(known, place, len(self._found))]
+        return self._idf[np.where(self.known(columns), np.searchsorted(self._found, columns), len(self._found))]
 
     def _of_count(self, n_terms: int) -> npt.NDArray[np.float64]:
         """What 0, 1, 2, ..., `n_terms` of the same term weigh in a text of so many, before their idf."""

@@ -1,4 +1,7 @@
-"""The terms of texts and their columns: words, runs of words, beginnings of words, runs of characters in them."""
+"""The terms of texts and their columns: words, runs of words, beginnings of words, runs of characters in them.
+
+Scripts without blanks have runs of characters in the place of words. These join in no run of words.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,18 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import cast
 
+from app.datasets.recipe_schemas import TextRecipe
 from app.features.words import MOST_REMEMBERED, Words
-from app.schemas.datasets.texts import TextRecipe
 
 # words whose terms are remembered
 _MOST_WORDS = 100_000
 
 
 def placed_terms(text: str, params: TextRecipe, words_of: Words) -> Iterator[tuple[str, int, int]]:
-    """The terms of a text, each with its beginning and end in the text or, if params say so, its lower case."""
-    words = words_of.placed(text)
+    """The terms of a text, each with its beginning and end in the text as its reader folds it."""
+    words, grams = words_of.placed(text)
     yield from words
+    yield from grams
     for length in range(2, params.ngram_max + 1):
         for start in range(len(words) - length + 1):
             run = words[start : start + length]
@@ -35,13 +39,6 @@ def _placed_runs(word: str, shortest: int, longest: int) -> Iterator[tuple[int, 
     n = len(word) + 2
     starts = (start for length in range(shortest, longest + 1) for start in range(n - length + 1))
     return zip(starts, _character_runs(word, shortest, longest), strict=True)
-
-
-def places(text: str) -> list[int] | None:
-    """Which character of a text each one of its lower case comes from; None where that is its own."""
-    if len(text.lower()) == len(text):
-        return None
-    return [place for place, character in enumerate(text) for _ in character.lower()]
 
 
 def _character_runs(word: str, shortest: int, longest: int) -> list[str]:
@@ -82,6 +79,10 @@ class TermColumns:
         """Whether capital letters are taken as small ones."""
         return self._params.lowercase
 
+    def ascii_alike(self, text: str) -> bool:
+        """Whether an ASCII text reads as runs of its letters, digits and underscores."""
+        return text.isascii() and self.words.reader.ascii_alike(text)
+
     @property
     def longest_run(self) -> int:
         """Words of the longest run of them that is one term."""
@@ -89,13 +90,13 @@ class TermColumns:
 
     @property
     def one_each(self) -> bool:
-        """Whether a word brings no term but itself, wherever it stands."""
+        """Whether a word brings no term but itself, wherever it is."""
         return self._params.prefix is None and self._params.char_ngrams is None
 
     def of(self, text: str) -> list[int]:
         """One for each time that a term is there."""
         params, find, of_word = self._params, self.find, self._of_word.get
-        words = self.words.of(text)
+        words, grams = self.words.of(text)
         if self.one_each and params.hash_features is None:
             columns = [column for column in map(find, words) if column is not None]
         else:
@@ -104,10 +105,12 @@ class TermColumns:
             columns = list(chain.from_iterable(of_each))
         if params.ngram_max > 1:
             columns += [column for run in _word_runs(words, params) if (column := find(run)) is not None]
+        if grams:
+            columns += [column for column in map(find, grams) if column is not None]
         return columns
 
     def of_word(self, word: str) -> list[int]:
-        """Those that a word brings wherever it stands."""
+        """Those that a word brings wherever it is."""
         found = self._of_word.get(word)
         if found is None:
             found = [column for term in _parts(word, self._params) if (column := self.find(term)) is not None]
@@ -119,7 +122,7 @@ class TermColumns:
 
 
 def _parts(word: str, params: TextRecipe) -> list[str]:
-    """The terms that a word brings wherever it stands: itself, its beginning, and runs of its characters."""
+    """The terms that a word brings wherever it is: itself, its beginning, and runs of its characters."""
     terms = [word]
     if params.prefix is not None and len(word) > params.prefix:
         terms.append(f"{word[: params.prefix]}*")

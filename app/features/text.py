@@ -19,14 +19,14 @@ import numpy.typing as npt
 import structlog
 from scipy.sparse import csr_matrix
 
+from app.datasets.recipe_schemas import TextRecipe
 from app.features.base import FitError, Instance, InstanceError, Row
 from app.features.names import pack_names, unpack_names
 from app.features.stop_words import with_stop_words
 from app.features.term_counts import count_terms, select_terms, widened
 from app.features.term_weights import TermWeights
-from app.features.terms import TermColumns, placed_terms, places
+from app.features.terms import TermColumns, placed_terms
 from app.features.words import libraries
-from app.schemas.datasets.texts import TextRecipe
 
 _LIBRARIES = "libraries"
 
@@ -97,10 +97,12 @@ class TextFeatures:
         if params.max_features is not None and len(kept) > params.max_features:
             in_all = np.bincount(counts.indices, weights=counts.data, minlength=len(ids))[order[kept]]
             kept = np.sort(kept[np.argsort(-in_all, kind="stable")[: params.max_features]])
+        if not ids:
+            raise FitError(_no_terms(n_texts, params))
         if len(kept) == 0:
             raise FitError(
-                f"no term is left of {len(ids)} in {n_texts} texts; at least {params.min_df} texts and at most "
-                f"{params.max_df:.0%} of the texts must have it"
+                f"none of {len(ids)} terms in {n_texts} texts remains; a term must be in at least "
+                f"{params.min_df} texts and at most {params.max_df:.0%} of the texts"
             )
         selected = select_terms(counts, order[kept])
         weights = TermWeights.fit(params, selected, in_texts[kept])
@@ -112,7 +114,7 @@ class TextFeatures:
     ) -> tuple[TextFeatures, csr_matrix[np.float64]]:
         counts = count_terms(texts, TermColumns(params, _hashed(n_features)))
         if counts.nnz == 0:
-            raise FitError(f"no term is in {counts.shape[0]} texts")
+            raise FitError(_no_terms(counts.shape[0], params))
         wide = widened(counts, n_features)
         found, in_texts = np.unique(wide.indices, return_counts=True)
         weights = TermWeights.fit(params, wide, in_texts, found)
@@ -120,8 +122,9 @@ class TextFeatures:
 
     @classmethod
     def from_arrays(cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> TextFeatures:
-        """The features whose `params_json` and `arrays` these are; the log tells where stems or lemmas may differ."""
-        recipe = TextRecipe.model_validate({name: params[name] for name in params if name != _LIBRARIES})
+        """The features whose `params_json` and `arrays` these are; logs a warning if stems or lemmas may differ."""
+        # recipes of earlier releases have no version of the reader
+        recipe = TextRecipe.model_validate({"reader": 1} | {k: params[k] for k in params if k != _LIBRARIES})
         made_with, here = params.get(_LIBRARIES), libraries(recipe)
         if made_with is not None and made_with != here:
             log.warning("features.other_libraries", made_with=made_with, here=here)
@@ -150,16 +153,20 @@ class TextFeatures:
         """The term; the feature's index where terms are hashed."""
         return index if self._vocabulary is None else self._vocabulary[index]
 
+    def known_terms(self, indices: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """All, but hashed terms whose column no training text has."""
+        return self._weights.known(indices)
+
     def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
-        """Where terms stand in the instance's text: beginnings and ends, in characters, in the order of the text."""
+        """Where terms occur in the instance's text: start and end, in characters, in the order of the text."""
         wanted, found = set(indices), defaultdict(list)
         assert isinstance(instance, Mapping)
         text = instance["text"]
-        place = places(text) if self.params.lowercase else None
+        origins = self._columns.words.reader.origins(text)
         for term, begin, end in placed_terms(text, self.params, self._columns.words):
             index = self._find(term)
             if index is not None and index in wanted:
-                at = (begin, end) if place is None else (place[begin], place[end - 1] + 1)
+                at = (begin, end) if origins is None else (origins[begin][0], origins[end - 1][1])
                 found[index].append(at)
         return {index: sorted(set(spans)) for index, spans in found.items()}
 
@@ -186,7 +193,7 @@ class TextFeatures:
             If the instance is of another kind.
         """
         if not isinstance(instance, Mapping) or "text" not in instance:
-            raise InstanceError('this model reads texts: an instance is {"text": ...}')
+            raise InstanceError('this model takes texts: an instance needs {"text": ...}')
         return self.text_row(instance["text"])
 
     def text_row(self, text: str) -> Row:
@@ -197,6 +204,16 @@ class TextFeatures:
         """Rows of texts, shape (n_texts, n_features); a text without a known term is a row of zeros."""
         counts = count_terms(texts, self._columns)
         return self._weights.weigh(widened(counts, self.n_features))
+
+
+def _no_terms(n_texts: int, params: TextRecipe) -> str:
+    reason = "stop_words removes all words, or the texts have none"
+    if params.min_word_length > 1:
+        reason = (
+            f"words of fewer than {params.min_word_length} letters are left out: pass min_word_length=1 to keep "
+            "single letters"
+        )
+    return f"the {n_texts} texts contain no terms; {reason}"
 
 
 def _hashed(n_features: int) -> Callable[[str], int]:

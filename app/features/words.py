@@ -1,12 +1,11 @@
-"""The words of a text, as a recipe says: how long, which are left out, and what stands in their place.
+"""The words of a text by a recipe: minimum length, stop words, stems and lemmas.
 
-Words are runs of `min_word_length` or more word characters. Stop words are left out first; then stems, by Snowball's
-rules of a language, or lemmas, by simplemma's dictionaries, take the words' places.
+:mod:`app.features.reading` cuts a text into words of `min_word_length` or more letters. Stop words are left out first;
+then stems, by Snowball's rules of a language, or lemmas, by simplemma's dictionaries, take the words' places.
 """
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable
 from functools import lru_cache
@@ -17,7 +16,8 @@ from simplemma import Lemmatizer
 from simplemma.strategies import DefaultStrategy
 from simplemma.strategies.dictionaries.dictionary_factory import DefaultDictionaryFactory
 
-from app.schemas.datasets.texts import TextRecipe
+from app.datasets.recipe_schemas import TextRecipe
+from app.features.reading import Placed, Reader, reader
 
 _REMEMBERED = 1 << 17
 # letters of a word that is remembered: longer ones hardly come again, and fill the memory
@@ -31,36 +31,39 @@ class Words:
     """What a recipe takes for words."""
 
     def __init__(self, recipe: TextRecipe) -> None:
-        self._lowercase = recipe.lowercase
-        self._pattern = word_pattern(recipe)
+        self._reader = reader(recipe.model_dump(mode="json") | {"language": recipe.text_language})
         self._least = recipe.min_word_length
         assert not isinstance(recipe.stop_words, str), "the words of a language are looked up when a recipe is fitted"
-        self._stop = frozenset(word.lower() if recipe.lowercase else word for word in recipe.stop_words)
+        self._stop = frozenset(map(self._reader.fold, recipe.stop_words))
         self._form = _form(recipe)
 
-    def of(self, text: str) -> list[str]:
-        """The words of a text, in its order."""
-        words: list[str] = self._pattern.findall(text.lower() if self._lowercase else text)
+    @property
+    def reader(self) -> Reader:
+        """What reads the texts."""
+        return self._reader
+
+    def of(self, text: str) -> tuple[list[str], list[str]]:
+        """The words of a text, in its order, and its runs of characters where scripts have no blanks."""
+        words, grams = self._reader.read(text)
         if self._stop:
             words = [word for word in words if word not in self._stop]
-        return words if self._form is None else list(map(self._form, words))
+            grams = [gram for gram in grams if gram not in self._stop]
+        return words if self._form is None else list(map(self._form, words)), grams
 
     def kept(self, runs: list[str]) -> list[str | None]:
-        """What runs of word characters, lowered where the recipe says so, are taken for; None where one is left out."""
+        """What runs of ASCII word characters, lowered where the recipe says so, become; None where one is left out."""
         least, stop, form = self._least, self._stop, self._form
         kept = [run if len(run) >= least and run not in stop else None for run in runs]
         return kept if form is None else [run if run is None else form(run) for run in kept]
 
-    def placed(self, text: str) -> list[tuple[str, int, int]]:
-        """As :meth:`of`, each with its beginning and end in the text or, if the recipe says so, its lower case."""
+    def placed(self, text: str) -> tuple[Placed, Placed]:
+        """As :meth:`of`, each with its beginning and end in the text as the reader folds it."""
+        words, grams = self._reader.placed(text)
         form = self._form or str
-        found = self._pattern.finditer(text.lower() if self._lowercase else text)
-        return [(form(match[0]), *match.span()) for match in found if match[0] not in self._stop]
-
-
-def word_pattern(recipe: TextRecipe) -> re.Pattern[str]:
-    """What a word is, stop words included."""
-    return re.compile(rf"\b\w{{{recipe.min_word_length},}}\b")
+        return (
+            [(form(word), begin, end) for word, begin, end in words if word not in self._stop],
+            [gram for gram in grams if gram[0] not in self._stop],
+        )
 
 
 def libraries(recipe: TextRecipe) -> dict[str, str]:
@@ -80,10 +83,11 @@ def _form(recipe: TextRecipe) -> Callable[[str], str] | None:
 
         return _remembering(stem)
     if recipe.lemmas:
+        folded = str.lower if recipe.reader == 1 else str.casefold
 
         def lemma(word: str) -> str:
             found = str(_lemmatizer.lemmatize(word, recipe.lemmas))
-            return found.lower() if recipe.lowercase else found
+            return folded(found) if recipe.lowercase else found
 
         lemma("word")  # loads the dictionary now, and not with the first request
         return _remembering(lemma)

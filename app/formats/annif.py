@@ -1,27 +1,32 @@
-"""Annif's short-text corpora: a text, a tab, and the URIs of its subjects, one row a line.
+"""Annif's short-text corpora: a text, a tab, and the URIs of its subjects, one row a line; or the same as CSV.
 
-No header. Subjects stand in angle brackets with white space between them, `<http://example.org/1> <http://...>`; a row
-may have none. The label is the URI without its brackets. Every row has a set of labels.
+TSV has no header. Subjects are in angle brackets with white space between them, `<http://example.org/1> <http://...>`;
+a row may have none. CSV has the columns `text` and `subject_uris`, and `document_id` if wanted; others are left out.
+The label is the URI without its brackets. Every row has a set of labels.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
 import numpy as np
 
+from app.datasets.schemas import ImportOptions
+from app.formats.csv_header import has_annif_header
+from app.formats.csv_table import parse_csv
 from app.formats.label_sets import LabelSets
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob
-from app.formats.window import NOT_UTF8, Window
-from app.schemas.datasets.datasets import ImportOptions
+from app.formats.window import BOM, NOT_UTF8, Window
 
+_MOST_HEADER_BYTES = 1 << 16
 _SUBJECTS = re.compile(r"\s*(?:<[^<>\s]+>\s*)*")
 _SUBJECT = re.compile(r"<([^<>\s]+)>")
 
 
-def parse_annif(path: Path, _options: ImportOptions) -> Parsed:
+def parse_annif(path: Path, options: ImportOptions) -> Parsed:
     """Read a corpus of short texts.
 
     Parameters
@@ -39,6 +44,9 @@ def parse_annif(path: Path, _options: ImportOptions) -> Parsed:
     FormatError
         With the lines that have no tab, or something else than URIs in angle brackets after it.
     """
+    header = _header(path)
+    if header is not None:
+        return parse_csv(path, _csv_options(header, options), "comma")
     labels, texts, problems = LabelSets(), TextBlob(), Problems()
     line = 1
     with Window(path) as window:
@@ -62,6 +70,29 @@ def parse_annif(path: Path, _options: ImportOptions) -> Parsed:
     if len(indptr) == 1:
         raise row_error(1, "the file is empty or has only blank lines")
     return Parsed("text", label_names, y, texts=texts.take(), label_indptr=indptr)
+
+
+def _header(path: Path) -> list[str] | None:
+    """The columns of a corpus in CSV; None of one in TSV."""
+    with path.open("rb") as file:
+        line = file.readline(_MOST_HEADER_BYTES).removeprefix(BOM).decode("utf-8", "replace")
+    if not has_annif_header(line):
+        return None
+    return [name.strip() for name in next(csv.reader([line]))]
+
+
+def _csv_options(header: list[str], options: ImportOptions) -> ImportOptions:
+    """How a corpus in CSV is read."""
+    id_column = options.id_column or ("document_id" if "document_id" in header else None)
+    used = {"text", "subject_uris", "split", "id", id_column}
+    given = {
+        "label_column": "subject_uris",
+        "label_separator": " ",
+        "text_columns": ("text",),
+        "id_column": id_column,
+        "ignore_columns": tuple(name for name in header if name not in used),
+    }
+    return options.model_copy(update=given)
 
 
 def _read(record: bytes, line: int, problems: Problems) -> tuple[bytes, list[str]] | None:

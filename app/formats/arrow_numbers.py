@@ -40,8 +40,8 @@ class Numbers:
             type = schema.types[at].value_type if _is_list(schema.types[at]) else schema.types[at]
             if not (is_number(type) or pa.types.is_boolean(type)):
                 detail = (
-                    f"the column is of type {shorten(str(schema.types[at]))}, expected numbers (ignore_columns leaves "
-                    "columns out, text_columns and category_columns say what they are, infer_columns tells them all)"
+                    f"the column is of type {shorten(str(schema.types[at]))}, expected numbers (leave the column out "
+                    "with ignore_columns, name it in text_columns or category_columns, or pass infer_columns)"
                 )
                 raise row_error(1, detail, name)
 
@@ -70,7 +70,7 @@ class Numbers:
             names += [name] if width == 1 else [f"{name}.{place}" for place in range(width or 0)]
         twice = repeated_name(names)
         if twice is not None:
-            raise row_error(1, f"two features are called '{shorten(twice)}': a column, and an element of a list", twice)
+            raise row_error(1, f"two features are named '{shorten(twice)}': a column, and an element of a list", twice)
         return self._rows.take(len(names)), names
 
     def _block(
@@ -87,7 +87,7 @@ class Numbers:
             width = self._widths[place] = int(max(lengths[0], 0))
         if width > _MOST_FEATURES:
             raise row_error(
-                int(rows[0]), f"the list has {width:,} numbers; at most {_MOST_FEATURES:,} may stand there", name
+                int(rows[0]), f"the list has {width:,} numbers; at most {_MOST_FEATURES:,} are allowed", name
             )
         for k in np.flatnonzero(lengths != width).tolist():
             found = "is missing" if lengths[k] < 0 else f"has {lengths[k]} numbers"
@@ -123,7 +123,7 @@ class Numbers:
         twice = (np.diff(found[order]) == 0) & (np.diff(row[order]) == 0)
         if not bad.any():
             for k in np.unique(row[order][1:][twice]).tolist():
-                problems.add(int(rows[k]), "an index is there twice", "indices")
+                problems.add(int(rows[k]), "an index is given twice", "indices")
         given = values.flatten()
         weights = floats(given)
         self._note(weights, given, rows[row], "values", problems)

@@ -1,4 +1,4 @@
-"""What rows of an Arrow table come to once they are read, which the table's own bytes do not tell.
+"""The memory that rows of an Arrow table need once they are read, which the table's own size does not show.
 
 A value of a dictionary is there once for all rows that have it, and so may be the text that many views show; lists of
 no elements take no bytes at all.

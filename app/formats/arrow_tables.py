@@ -1,7 +1,7 @@
 """Parquet and Arrow IPC tables: the columns of a CSV file, with types.
 
-Labels are strings, integers, booleans (true and false), or lists of those (a set a row); where the schema's metadata
-say what integers stand for, as Hugging Face's `datasets` writes them, they become those names. Numbers are columns of
+Labels are strings, integers, other numbers that are whole, booleans (true and false), or lists of those (a set a row);
+integers become names where the schema's metadata name them, as Hugging Face's `datasets` does. Numbers are columns of
 numbers or booleans, or lists of equally many of them, as embeddings are; `indices` and `values`, two lists, are sparse
 rows. Rows are counted from 1. A missing text is an empty one, a missing label or list an error; a missing number or
 category is one unless the options let it be missing.
@@ -10,6 +10,7 @@ category is one unless the options let it be missing.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -19,23 +20,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from app.datasets.schemas import ImportOptions
 from app.formats.arrow_numbers import Numbers, floats, is_number
 from app.formats.arrow_sizes import bytes_read
 from app.formats.categories import Categories
 from app.formats.columns import Columns, find_columns
 from app.formats.label_sets import LabelSets, take_labels
-from app.formats.labels import Labels, Splits, label_name, repeated_name
+from app.formats.labels import Labels, Splits, repeated_name
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob, joined
 from app.formats.weights import Weights
-from app.schemas.datasets.datasets import ImportOptions
+from app.values import canonical, written
 
 BATCH_ROWS = 8192
 # characters of a class's number; Python reads none that has thousands
 _LONGEST_PLACE = 20
+_INTEGER = re.compile(r"-?[0-9]+")
 
 _STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
@@ -88,7 +92,7 @@ def _refusing(what: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise row_error(1, f"no {what} file, or a damaged one: {shorten(str(error))}") from error
+        raise row_error(1, f"not a valid {what} file: {shorten(str(error))}") from error
 
 
 def _parse(
@@ -119,28 +123,29 @@ class _Reader:
         self._weights = None if weight is None else Weights(weight)
         keep = options.missing == "keep"
         self._numbers = None if columns.kind == "text" else Numbers(schema, columns, keep)
-        self._categories = Categories([columns.names[at] for at in columns.categories], keep, options.missing_values)
+        self._categories = Categories([columns.names[at] for at in columns.categories], options)
         self._ids, self._options = TextBlob(), options
         for column in columns.categories:
-            _require(schema, columns, column, "a category", _is_label)
+            _require(schema, columns, column, "a category", _is_level)
         for column in columns.texts:
             _require(schema, columns, column, "text", _is_string)
         if columns.split is not None:
             _require(schema, columns, columns.split, "split", _is_string)
         if columns.weight is not None:
             _require(schema, columns, columns.weight, "weights", is_number)
-        self._listed, self._class_names = False, None
+        self._listed, self._fractional, self._class_names = False, False, None
         if columns.label is not None:
             type = _plain(schema.types[columns.label])
             self._listed = any(test(type) for test in _LISTS)
             _require(schema, columns, columns.label, "labels", lambda type: _is_label(_element(type)))
+            self._fractional = not pa.types.is_integer(_element(type)) and is_number(_element(type))
             self._class_names = class_names(schema, schema.names[columns.label])
         twice = repeated_name(self._class_names or ())
         if twice is not None:
-            raise row_error(1, f"two labels are called '{shorten(twice)}' in the schema's metadata", "label")
-        self._separator = options.label_separator
-        sets = self._listed or self._separator is not None or columns.label is None
-        self._labels: Labels | LabelSets = LabelSets(self._separator or ",") if sets else Labels()
+            raise row_error(1, f"two labels are named '{shorten(twice)}' in the schema's metadata", "label")
+        sets = self._listed or options.has_separated_labels or columns.label is None
+        self._may_lack = options.without_label != "refuse" or options.label_lists == "read"
+        self._labels: Labels | LabelSets = LabelSets(options.label_separator or ",") if sets else Labels(self._may_lack)
 
     def read(self, batch: pa.RecordBatch, first: int) -> None:
         """Take rows of which the first has that number."""
@@ -175,39 +180,61 @@ class _Reader:
         X, names = (None, None) if self._numbers is None else self._numbers.take()
         kind, reported = self._columns.kind, None
         if kind == "table" and names is None:
-            raise row_error(1, "indices and values stand in a file without other columns", "indices")
+            raise row_error(1, "a file with indices and values cannot have other feature columns", "indices")
         if X is not None and names is not None:
-            reported = self._columns.reported(names, self._options)
+            reported = self._columns.reported(names, self._options, self._categories.types())
             X, names = self._categories.beside(X, names)
         elif kind == "text":
-            reported = self._columns.reported((), self._options)
+            reported = self._columns.reported((), self._options, {})
         return Parsed(kind, labels, y, split, X, texts, names, weights, indptr, reported, ids)
 
     def _add_labels(self, column: pa.Array, rows: npt.NDArray[np.int64]) -> None:
         if not self._listed:
             codes, names = _distinct(column)
+            if self._fractional:
+                names = [self._whole(name, rows[codes == code]) for code, name in enumerate(names)]
             if self._class_names is not None:
                 names = [self._named(name, rows[codes == code]) for code, name in enumerate(names)]
             self._labels.add(codes, names, rows, self._problems)
             return
         assert isinstance(self._labels, LabelSets)
-        for row in rows[column.is_null().to_numpy(zero_copy_only=False)].tolist():
-            self._problems.add(row, "the list of labels is missing; an empty list says that there are none", "label")
+        missing = () if self._may_lack else rows[column.is_null().to_numpy(zero_copy_only=False)].tolist()
+        for row in missing:
+            self._problems.add(row, "the list of labels is missing; use an empty list for no labels", "label")
         sets = [
-            [self._named("" if name is None else label_name(name), rows[k : k + 1]) for name in members or ()]
+            [self._member(name, rows[k : k + 1]) for name in members or ()]
             for k, members in enumerate(column.to_pylist())
         ]
         self._labels.add_sets(np.arange(len(sets)), sets, rows, self._problems)
 
+    def _member(self, value: object, rows: npt.NDArray[np.int64]) -> str:
+        """The label that an element of a list is."""
+        name = written(value)
+        return self._named(self._whole(name, rows) if self._fractional else name, rows)
+
+    def _whole(self, name: str, rows: npt.NDArray[np.int64]) -> str:
+        """An integer as it is written, of a number that is whole; others are noted."""
+        number = canonical(name, "number")
+        if number and not _INTEGER.fullmatch(number):
+            detail = (
+                f"{shorten(name)} is not a whole number; a label is a string, an integer or a boolean: cast the "
+                "column to strings"
+            )
+            for row in rows.tolist():
+                self._problems.add(row, detail, "label")
+        return number
+
     def _named(self, name: str, rows: npt.NDArray[np.int64]) -> str:
-        """What an integer stands for, where the file says so."""
+        """The names of integers, where the file's metadata have them."""
         if self._class_names is None or not name:
             return name
         place = int(name) if name.isdecimal() and len(name) < _LONGEST_PLACE else -1
         if 0 <= place < len(self._class_names):
             return self._class_names[place]
         for row in rows.tolist():
-            detail = f"{shorten(name)} stands for none of the {len(self._class_names)} labels that the file names"
+            detail = (
+                f"{shorten(name)} is not the number of any of the {len(self._class_names)} labels that the file names"
+            )
             self._problems.add(row, detail, "label")
         return "?"
 
@@ -229,7 +256,7 @@ def class_names(schema: pa.Schema, column: str) -> list[str] | None:
 def _require(schema: pa.Schema, columns: Columns, column: int, what: str, fits: Any) -> None:
     type = _plain(schema.types[column])
     if not fits(type):
-        detail = f"the column is of type {shorten(str(type))}, which cannot be {what}"
+        detail = f"the column is of type {shorten(str(type))}, which cannot be used as {what}"
         raise row_error(1, detail, columns.names[column])
 
 
@@ -246,11 +273,19 @@ def _is_string(type: pa.DataType) -> bool:
 
 
 def _is_label(type: pa.DataType) -> bool:
-    return _is_string(type) or bool(pa.types.is_integer(type) or pa.types.is_boolean(type))
+    return _is_string(type) or is_number(type) or bool(pa.types.is_boolean(type))
+
+
+def _is_level(type: pa.DataType) -> bool:
+    return _is_label(type) or bool(pa.types.is_date(type) or pa.types.is_timestamp(type))
 
 
 def _distinct(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Each row's index among the distinct values, as strings; "" is what is missing."""
+    if pa.types.is_floating(_plain(column.type)):
+        column = pc.if_else(pc.is_nan(column.cast(pa.float64())), None, column)
+    elif pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        column = column.cast(pa.timestamp(column.type.unit, "UTC"))
     encoded = column.cast(pa.large_string()).fill_null("").dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, hstack
 
+from app.datasets.schemas import ImportOptions
 from app.formats.growing import Growing
 from app.formats.labels import MAX_LABEL
 from app.formats.row_groups import RowGroups
 from app.formats.table import Problems, shorten
+from app.values import ColumnType, canonical, column_type, normalized
 
 
 class Categories:
@@ -20,15 +22,14 @@ class Categories:
     Parameters
     ----------
     columns : sequence of str
-    keep_missing : bool
-        Whether a level may be missing.
-    missing : sequence of str
-        What also says that it is.
+    options : ImportOptions
+        Whether a level may be missing, what also says that it is, and the types of columns that are known.
     """
 
-    def __init__(self, columns: Sequence[str], keep_missing: bool, missing: Sequence[str] = ()) -> None:
+    def __init__(self, columns: Sequence[str], options: ImportOptions) -> None:
         self._columns = list(columns)
-        self._keep_missing, self._missing = keep_missing, frozenset(missing)
+        self._keep_missing, self._missing = options.missing == "keep", frozenset(options.missing_values)
+        self._given = options.types
         self._ids: list[dict[str, int]] = [{} for _ in columns]
         self._codes = [Growing(np.int32) for _ in columns]
 
@@ -40,14 +41,14 @@ class Categories:
         rows: npt.NDArray[np.int64],
         problems: Problems,
     ) -> None:
-        """Append to a column rows of which row k has the level `names[codes[k]]` and stands on line `rows[k]`."""
+        """Append to a column rows of which row k has the level `names[codes[k]]` and is on line `rows[k]`."""
         ids, groups = np.empty(len(names), dtype=np.int32), RowGroups(codes, rows)
         for k, name in enumerate(names):
-            level = (name.decode("utf-8", "replace") if isinstance(name, bytes) else name).strip()
+            level = normalized(name.decode("utf-8", "replace") if isinstance(name, bytes) else name)
             level = "" if level in self._missing else level
             detail = None
             if not level and not self._keep_missing:
-                detail = "the value is missing (missing=keep lets values be missing)"
+                detail = "the value is missing (pass missing=keep to allow missing values)"
             elif len(level) > MAX_LABEL:
                 detail = f"'{shorten(level)}' has {len(level)} characters; a category has at most {MAX_LABEL}"
             if detail is not None:
@@ -56,13 +57,21 @@ class Categories:
             ids[k] = self._ids[column].setdefault(level, len(self._ids[column]))
         self._codes[column].extend(ids[codes])
 
+    def types(self) -> Mapping[str, ColumnType]:
+        """The type of each column: the one given, or that of all its values."""
+        found = {}
+        for column, ids in zip(self._columns, self._ids, strict=True):
+            found[column] = self._given.get(column) or column_type(ids)
+        return found
+
     def beside(self, X: csr_matrix[np.float64], names: Sequence[str]) -> tuple[csr_matrix[np.float64], list[str]]:
         """The matrix of numbers with a column for each level on its right, and the names of all columns."""
-        parts, all_names = [X], list(names)
+        parts, all_names, types = [X], list(names), self.types()
         for column, ids, codes in zip(self._columns, self._ids, self._codes, strict=True):
-            levels = sorted(ids)
-            place = np.empty(len(levels), dtype=np.int32)
-            place[[ids[level] for level in levels]] = np.arange(len(levels), dtype=np.int32)
+            forms = [canonical(level, types[column]) for level in ids]
+            levels = sorted(set(forms))
+            at = {level: index for index, level in enumerate(levels)}
+            place = np.array([at[form] for form in forms], dtype=np.int32)
             indices = place[codes.take()]
             shape = (len(indices), len(levels))
             indptr = np.arange(len(indices) + 1, dtype=np.int64)

@@ -1,14 +1,15 @@
-"""Which column of a table is what, whatever the table's format."""
+"""Roles of a table's columns, for any format."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from app.datasets.recipe_schemas import TableColumns
+from app.datasets.schemas import ImportOptions
 from app.formats.table import Kind, row_error, shorten
 from app.plurals import counted
-from app.schemas.datasets.datasets import ImportOptions
-from app.schemas.datasets.tables import TableColumns
+from app.values import ColumnType
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,19 @@ class Columns:
     left_out: dict[str, str]
     kind: Kind
 
-    def reported(self, numbers: Sequence[str], options: ImportOptions) -> TableColumns | None:
-        """What is kept of them, of a table or where their values told them; `numbers` are the features' names."""
+    def reported(
+        self, numbers: Sequence[str], options: ImportOptions, types: Mapping[str, ColumnType]
+    ) -> TableColumns | None:
+        """The columns to store: of a table, or where their roles were inferred from values.
+
+        Parameters
+        ----------
+        numbers : sequence of str
+            Names of the features that are numbers.
+        options : ImportOptions
+        types : mapping of str to str
+            Of the categories.
+        """
         if self.kind != "table" and not options.infer_columns:
             return None
         return TableColumns(
@@ -53,6 +65,7 @@ class Columns:
             left_out=self.left_out,
             missing=options.missing == "keep",
             inferred=options.infer_columns,
+            types=dict(types),
         )
 
 
@@ -78,52 +91,78 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
     place = {name: index for index, name in enumerate(names)}
     if options.weight_column == options.label_column:
         raise row_error(1, "one column cannot hold both labels and weights", options.label_column)
-    for wanted in named_columns(options):
+    indicators = indicator_columns(names, options)
+    for wanted in [*named_columns(options), *(name for name in options.label_columns if not name.endswith("*"))]:
         if wanted not in place:
             shown = ", ".join(f"'{shorten(name)}'" for name in names[:5]) + (", ..." if len(names) > 5 else "")
             detail = f"no column '{shorten(wanted)}' among the {len(names)} columns of the header ({shown}){hint}"
             if wanted == ImportOptions.model_fields["label_column"].default and not hint:
-                detail += "; say which one has the labels (label_column)"
+                detail += "; pass label_column to name the label column"
             raise row_error(1, detail)
     label = None if options.unlabelled else place[options.label_column]
+    labels = [place[name] for name in indicators]
     weight = place.get(options.weight_column or "")
     ignored = [place[name] for name in options.ignore_columns]
     numbers = [place[name] for name in options.number_columns]
     categories = [place[name] for name in options.category_columns]
-    at = place.get(options.label_column)
-    if options.unlabelled and at is not None and options.label_column not in named_columns(options):
-        detail = "no row has a label by unlabelled, and here are some: leave it out, or name them in ignore_columns"
+    at, ignoring = place.get(options.label_column), options.other_columns == "ignore"
+    if options.label_columns:
+        if not labels:
+            raise row_error(1, f"no column begins with '{shorten(options.label_columns[0].removesuffix('*'))}'")
+    elif options.unlabelled and not ignoring and at is not None and options.label_column not in named_columns(options):
+        detail = (
+            "unlabelled is set, but the file has labels: leave unlabelled out, or name the label column in "
+            "ignore_columns"
+        )
         raise row_error(1, detail, options.label_column)
-    taken = {label, weight, *ignored, *numbers, *categories}
+    taken = {label, weight, *labels, *ignored, *numbers, *categories}
     split, text = (None if at in taken else at for at in map(place.get, ("split", "text")))
+    split = None if ignoring and options.unlabelled else split
+    text = None if ignoring and (numbers or categories) else text  # a column that no option names, like others
     id = place.get("id" if options.id_column is None else options.id_column)
     id = None if options.id_column is None and id in taken else id
     texts = [place[name] for name in options.text_columns] or ([] if text is None else [text])
-    known = [at for at in (label, weight, split, id, *ignored, *numbers, *categories, *texts) if at is not None]
+    single = (label, weight, split, id)
+    known = [at for at in (*single, *labels, *ignored, *numbers, *categories, *texts) if at is not None]
     _check_once(names, known, texts)
     spoken_for = set(known)
     others = [index for index in range(len(names)) if index not in spoken_for]
     declared = texts + numbers + categories
+    left_out = {names[at]: "ignored" for at in ignored}
+    if declared and ignoring:
+        left_out |= {names[at]: "not named" for at in others}
+        others = []
     if declared and others:
         named = ", ".join(f"'{shorten(names[index])}'" for index in others[:3])
-        what = "beside text only label, split, id and weights may stand; " if not numbers + categories else ""
+        what = (
+            "with a text column, only label, split, id and weight columns are allowed;  "
+            if not numbers + categories
+            else ""
+        )
         detail = (
-            f"{what}{counted(len(others), 'more column')}: {named} (text_columns joins several texts, ignore_columns "
-            "leaves columns out, number_columns and category_columns keep them, infer_columns looks at their values)"
+            f"{what}{counted(len(others), 'more column')}: {named} (join several texts with text_columns, leave "
+            "columns out with ignore_columns, keep them with number_columns and category_columns, or infer all types "
+            "with infer_columns)"
         )
         raise row_error(1, detail, names[others[0]])
     if not declared and not others:
-        raise row_error(1, "neither a text column nor numeric columns beside the label")
-    numeric = numbers if declared else others
+        raise row_error(1, "found neither a text column nor numeric columns besides the label")
+    numeric = (numbers if declared else others) + labels
     mixed = bool(categories or (texts and numeric) or (numeric and options.missing == "keep"))
     kind: Kind = "table" if mixed else "text" if texts else "sparse"
     _check_levels(names, numeric, categories)
-    left_out = {names[at]: "ignored" for at in ignored}
     return Columns(list(names), label, split, weight, id, texts, numeric, categories, left_out, kind)
 
 
+def indicator_columns(names: Sequence[str], options: ImportOptions) -> list[str]:
+    """The columns that have 0 or 1 for one label each: those that the options name, or whose beginning they name."""
+    whole = {name for name in options.label_columns if not name.endswith("*")}
+    beginnings = tuple(name[:-1] for name in options.label_columns if name.endswith("*"))
+    return [name for name in names if name in whole or (beginnings and name.startswith(beginnings))]
+
+
 def named_columns(options: ImportOptions) -> list[str]:
-    """The columns that options name, each of which must be there."""
+    """The columns that options name, each of which must be there; without those of single labels."""
     label = None if options.unlabelled else options.label_column
     single = (label, options.weight_column, options.id_column)
     return [
@@ -140,7 +179,9 @@ def _check_once(names: Sequence[str], known: Sequence[int], texts: Sequence[int]
     for index in known:
         if index in seen:
             what = "a text" if index in texts else "one thing"
-            raise row_error(1, f"'{shorten(names[index])}' cannot be {what} and something else as well", names[index])
+            raise row_error(
+                1, f"'{shorten(names[index])}' cannot be {what} and something else at the same time", names[index]
+            )
         seen.add(index)
 
 
@@ -152,7 +193,7 @@ def _check_levels(names: Sequence[str], numeric: Sequence[int], categories: Sequ
     levelled = {names[index] for index in categories}
     for index in numeric:
         if names[index].partition("=")[0] in levelled:
-            raise row_error(1, f"'{shorten(names[index])}' is called like a level of a category", names[index])
+            raise row_error(1, f"'{shorten(names[index])}' has the same name as a level of a category", names[index])
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -163,5 +204,5 @@ def _check_names(names: Sequence[str]) -> None:
         if not name:
             raise row_error(1, f"column {number} has no name")
         if name in seen:
-            raise row_error(1, f"two columns are called '{shorten(name)}'", name)
+            raise row_error(1, f"two columns are named '{shorten(name)}'", name)
         seen.add(name)

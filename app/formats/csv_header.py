@@ -8,10 +8,10 @@ import itertools
 from pathlib import Path
 from typing import NamedTuple
 
+from app.datasets.schemas import ImportOptions
 from app.formats.columns import Columns, find_columns
 from app.formats.table import row_error
 from app.formats.window import NOT_UTF8, Window
-from app.schemas.datasets.datasets import ImportOptions
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 _NAMES = {mark: name for name, mark in DELIMITERS.items()}
@@ -49,10 +49,30 @@ def read_header(window: Window, options: ImportOptions, default: str | None) -> 
     """Take the header off the window: its columns, how cells are written, and the line after it."""
     names, dialect, line, given = _read_names(window, options, default)
     other = next((name for name, mark in DELIMITERS.items() if len(names) == 1 and mark in names[0]), None)
-    hint = "" if other is None else f"; cells are separated by a {given}, or is it a {other}? (delimiter={other})"
+    hint = "" if other is None else f"; the delimiter is {given}; did you mean delimiter={other}?"
     if len(names) == 2 and names[1].startswith("<") and names[1].endswith(">"):
-        hint = "; or is it one of Annif's corpora, which have no header? (format=annif)"
+        hint = "; is it an Annif corpus, which has no header? Pass format=annif"
     return find_columns(names, options, hint), dialect, line
+
+
+def cells_of(line: str, delimiter: str) -> list[str]:
+    """The cells of a first line; empty if it has fewer than two."""
+    try:
+        cells = next(csv.reader(io.StringIO(line), delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return []
+    return [cell.strip() for cell in cells] if len(cells) > 1 else []
+
+
+def has_annif_header(line: str) -> bool:
+    """Whether a first line is the header of Annif's corpora in CSV, which has `text` and `subject_uris`."""
+    return set(cells_of(line, ",")) >= {"text", "subject_uris"}
+
+
+def names_of_header(window: Window, options: ImportOptions, default: str | None) -> tuple[list[str], int, int, int]:
+    """Take the header off the window: its cells, the bytes of delimiter and quote (-1: none), the line after it."""
+    names, dialect, line, _ = _read_names(window, options, default)
+    return names, dialect.delimiter, dialect.quote, line
 
 
 def _read_names(window: Window, options: ImportOptions, default: str | None) -> tuple[list[str], Dialect, int, str]:
@@ -62,7 +82,7 @@ def _read_names(window: Window, options: ImportOptions, default: str | None) -> 
     if record.startswith(b"sep=") and len(record.rstrip()) == 5:  # Excel's own word on it
         said = _NAMES.get(record[4:5].decode("latin-1"))
         if said is None or given not in (None, said):
-            raise row_error(1, "the first line says another delimiter than the options")
+            raise row_error(1, "the delimiter in the first line differs from the delimiter option")
         given = said
         record, line = _first_record(window, line, options.quotes)
     try:
@@ -70,7 +90,7 @@ def _read_names(window: Window, options: ImportOptions, default: str | None) -> 
     except UnicodeDecodeError as error:
         raise row_error(1, f"the header is not {NOT_UTF8}") from error
     if "\r" in text.rstrip("\r\n") and '"' not in text:
-        raise row_error(1, "lines end in a carriage return alone: save the file with line feeds, or as CSV in UTF-8")
+        raise row_error(1, "lines end with a carriage return only: save the file with line feeds, or as CSV in UTF-8")
     if given is None:
         given = _declared_delimiter(text, options)
     delimiter = DELIMITERS[given]
@@ -111,7 +131,7 @@ def _declared_delimiter(header: str, options: ImportOptions) -> str:
             fitting.append(name)
     if fitting:
         return fitting[0] if len(fitting) == 1 else "comma"
-    return max(n_columns, key=n_columns.__getitem__)  # of equal ones the comma, which stands first
+    return max(n_columns, key=n_columns.__getitem__)  # of equal ones the comma, which comes first
 
 
 def _names(header: str, delimiter: str, quotes: bool) -> list[str] | None:

@@ -5,7 +5,7 @@ one with which the header has the label's column; a first line as `sep=;`, which
 `label` (or another name, see the options), `split` (train, test or validation) and `id` (ignored) if wanted, and then
 either texts and nothing else, or features that are all numbers. A column of weights, positive numbers, is there only
 if the options name it. Labels are taken as they are written, without white space around them; if the options name a
-separator, the label cell is cut at it into a set of labels. Texts, numbers and categories may stand side by side if
+separator, the label cell is cut at it into a set of labels. Texts, numbers and categories may be combined if
 the options name them; numbers and categories may then be missing.
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from app.datasets.schemas import ImportOptions
 from app.formats.categories import Categories
 from app.formats.columns import Columns
 from app.formats.csv_cells import (
@@ -39,7 +40,6 @@ from app.formats.table import Cause, Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob, joined
 from app.formats.weights import Weights
 from app.formats.window import NOT_UTF8, Window, as_array
-from app.schemas.datasets.datasets import ImportOptions
 
 _CELL_DETAILS = {
     EMPTY: "the cell is empty, expected a number",
@@ -49,7 +49,7 @@ _CELL_DETAILS = {
 _RECORD_DETAILS = {
     RAGGED: "{} cells, expected {} as in the header",
     AFTER_QUOTE: "text after a closing quote (a quote inside a quoted cell is written twice)",
-    UNCLOSED: "a quote is opened and never closed",
+    UNCLOSED: "a quote is never closed",
 }
 
 
@@ -74,7 +74,7 @@ def parse_csv(path: Path, options: ImportOptions, delimiter: str | None = None) 
         `label_column` is the label's column, `weight_column` that of the weights, `label_separator` makes sets;
         `delimiter`, `decimal` and `quotes` say how cells are written.
     delimiter : str, optional
-        The name of the delimiter where the options give none; by default the header tells it.
+        The name of the delimiter where the options give none; by default it is guessed from the header.
 
     Returns
     -------
@@ -86,13 +86,14 @@ def parse_csv(path: Path, options: ImportOptions, delimiter: str | None = None) 
     FormatError
         With the lines, and columns, that break the format.
     """
-    sets = options.unlabelled or options.label_separator is not None
-    labels: Labels | LabelSets = LabelSets(options.label_separator or ",") if sets else Labels()
+    sets = options.unlabelled or options.has_separated_labels
+    may_lack = options.without_label != "refuse" or options.label_lists == "read"
+    labels: Labels | LabelSets = LabelSets(options.label_separator or ",") if sets else Labels(may_lack)
     splits, rows, texts, ids, problems = Splits(), Rows(), TextBlob(), TextBlob(), Problems()
     with Window(path) as window:
         header, dialect, line = read_header(window, options, delimiter)
         keep = options.missing == "keep"
-        categories = Categories([header.names[at] for at in header.categories], keep, options.missing_values)
+        categories = Categories([header.names[at] for at in header.categories], options)
         weights = Weights(header.names[header.weight]) if header.weight is not None else None
         while unread := window.fill(line):
             data = as_array(unread)
@@ -121,7 +122,7 @@ def parse_csv(path: Path, options: ImportOptions, delimiter: str | None = None) 
     problems.raise_if_any()
     label_names, y, indptr = take_labels(labels)
     if (len(y) if indptr is None else len(indptr) - 1) == 0:
-        raise row_error(1, "the file has a header and no rows")
+        raise row_error(1, "the file has a header but no rows")
     split = None if header.split is None else splits.take()
     given = None if weights is None else weights.take()
     names = [header.names[column] for column in header.numeric]
@@ -136,7 +137,7 @@ def parse_csv(path: Path, options: ImportOptions, delimiter: str | None = None) 
         feature_names,
         given,
         indptr,
-        header.reported(names, options),
+        header.reported(names, options, categories.types()),
         None if header.id is None else ids.take(),
     )
 
@@ -216,7 +217,7 @@ def _add_present(
     missing: Sequence[str],
 ) -> None:
     """As :func:`_add_numbers`, where numbers may be missing: these are NaN."""
-    # all at once, as a file may have a million columns, and in the order in which they stand
+    # all at once, as a file may have a million columns, and in the order of the file
     n, order = len(records.lines), np.argsort(np.array(header.numeric, dtype=np.int64))
     places = np.array(header.numeric, dtype=np.int64)[order]
     cells = records.cells.reshape(n, len(header.names), 2)[:, places].reshape(-1, 2)

@@ -1,44 +1,38 @@
-"""Which format a file has, where its content leaves no doubt, and what a file is that cannot be read at all."""
+"""Detects the format of a file from its content, and names files that cannot be read."""
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from pathlib import Path
 
-from app.formats.csv_header import DELIMITERS
+from app.datasets.schemas import DatasetFormat, ImportOptions
 from app.formats.plain_file import check_text, compression_of, head_of
+from app.formats.registry import FORMATS
 from app.formats.table import row_error
 from app.formats.window import BOM
-from app.schemas.datasets.datasets import DatasetFormat, ImportOptions
 
 HEAD_BYTES = 256 << 10
 
-_SVMLIGHT = re.compile(r"\S+(?:\s+(?:qid|cost|\d+):\S+)+\s*(?:#.*)?")
-_ANNIF = re.compile(r"[^\t]*\t\s*(?:<[^<>\s]+>\s*)+")
-_ARRAY = re.compile(r"\s*\[\s*[\[{]")
-_ARRAY_SAID = "the file is one JSON array: write JSON lines, an object in each line, with no brackets or commas around"
+# names of the first entries that Excel, openpyxl, XlsxWriter, LibreOffice and Google write
+_OFFICE = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"xl/", b"word/", b"mimetype")
 _TAR = (
-    "a tar of a folder is not read: write the documents into one file, Annif's TSV (a line for each: its text, a tab, "
-    "its subjects as <uri> <uri>) or JSON lines with text and label"
+    "a tar archive is not supported: write the documents into one file, as Annif TSV (one line per document: text, "
+    "tab, subjects as <uri> <uri>) or JSON lines with text and label"
 )
 _FOREIGN = (
     (b"%PDF", "a PDF document; expected a table of rows"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel or Office document: save it as CSV"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel or Office document: save it as .xlsx or CSV"),
     (b"SQLite format 3", "an SQLite database: export the table as CSV"),
-    (b"7z\xbc\xaf", "a 7-Zip archive: unpack it, and use gzip, zstd or xz"),
-    (b"BZh", "compressed with bzip2: use gzip, zstd or xz"),
-    (b"\x04\x22\x4d\x18", "compressed with LZ4: use gzip, zstd or xz"),
+    (b"7z\xbc\xaf", "a 7-Zip archive: unpack it, and use gzip, bzip2, zstd or xz"),
+    (b"\x04\x22\x4d\x18", "compressed with LZ4: use gzip, bzip2, zstd or xz"),
     (b"FEA1", "Feather of version 1: write version 2, or Parquet"),
-    (b"\x80\x04\x95", "a pickle, which is never read: save arrays as NPZ, tables as Parquet"),
+    (b"\x80\x04\x95", "a pickle, which is never loaded: save arrays as NPZ, tables as Parquet"),
     (b"\x89HDF", "an HDF5 file: save arrays as NPZ, tables as Parquet"),
     (b"\x93NUMPY", "a single array (.npy): np.savez_compressed keeps X and y in one file"),
 )  # fmt: skip
 
 
 def binary_format(head: bytes) -> DatasetFormat | None:
-    """The binary format that the first bytes of a file tell, None for text.
+    """The binary format of a file by its first bytes; None for text.
 
     Raises
     ------
@@ -50,10 +44,11 @@ def binary_format(head: bytes) -> DatasetFormat | None:
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         return "arrow"
     if head.startswith(b"PK\x03\x04"):
-        if b"xl/" in head[:8192] or b"[Content_Types].xml" in head[:8192]:
-            raise row_error(1, "the file is an Excel or Office document: save it as CSV")
+        first = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+        if first.startswith(_OFFICE) or b"[Content_Types].xml" in head[:512]:
+            return "xlsx"
         if b".npy" not in head[:512]:
-            raise row_error(1, "the file is a zip archive: unpack it, and use gzip, zstd or xz")
+            raise row_error(1, "the file is a zip archive: unpack it, and use gzip, bzip2, zstd or xz")
         return "npz"
     if head[257:262] == b"ustar":
         raise row_error(1, _TAR)
@@ -80,40 +75,25 @@ def declared_format(path: Path, options: ImportOptions) -> DatasetFormat:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise row_error(1, "the file is empty or has only blank lines")
-    if lines[0].lstrip().startswith("{"):
-        return "jsonl"
-    if _ARRAY.match(text):
-        raise row_error(1, _ARRAY_SAID)
-    fitting: list[DatasetFormat] = []
-    rows = [line for line in lines if not line.lstrip().startswith("#")]
-    if rows and _SVMLIGHT.fullmatch(rows[0].strip()):
-        fitting.append("svmlight")
-    if _ANNIF.fullmatch(lines[0]):
-        fitting.append("annif")
-    if options.label_column in _cells(lines[0], "\t"):
-        fitting.append("tsv")
-    elif lines[0].startswith("sep=") or any(
-        options.label_column in _cells(lines[0], mark) for mark in DELIMITERS.values()
-    ):
-        fitting.append("csv")
+    fitting = [name for name, entry in FORMATS.items() if entry.recognises and entry.recognises(lines, options)]
     if len(fitting) == 1:
-        return fitting[0]
+        return FORMATS[fitting[0]].name
     raise row_error(
         1,
-        f"the content does not tell the format beyond doubt ({' or '.join(fitting)}): name it"
+        f"the format is ambiguous ({' or '.join(fitting)}): pass format"
         if fitting
-        else f"the content tells no format, and the first line has no column '{options.label_column}': name the "
-        "format, and the label's column where it has another name",
+        else f"the format cannot be detected, and the first line has no column '{options.label_column}': pass format, "
+        "and label_column if the label column has another name",
     )
 
 
 def check_format(head: bytes, format: str, options: ImportOptions) -> None:
     """Refuse a file whose first bytes say that it has another format than the one named."""
     found = binary_format(head)
-    if found is None and format in ("parquet", "arrow", "npz"):
-        raise row_error(1, f"the file does not begin as {format} does")
+    if found is None and not FORMATS[format].is_text:
+        raise row_error(1, f"the file does not begin like {format}")
     if found is not None and found != format:
-        raise row_error(1, f"the file begins as {found} does, and not as {format}: name its format, or leave that out")
+        raise row_error(1, f"the file begins like {found}, not like {format}: pass format={found}, or leave format out")
     if found is None:
         check_encoding(head, options)
 
@@ -122,11 +102,3 @@ def check_encoding(head: bytes, options: ImportOptions) -> None:
     """Refuse a text that begins with the mark of another encoding than the one named."""
     if options.encoding == "utf-8" and compression_of(head) is None:
         check_text(head)
-
-
-def _cells(header: str, delimiter: str) -> list[str]:
-    try:
-        cells = next(csv.reader(io.StringIO(header), delimiter=delimiter, strict=True), [])
-    except csv.Error:
-        return []
-    return [cell.strip() for cell in cells] if len(cells) > 1 else []

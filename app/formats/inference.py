@@ -1,4 +1,4 @@
-"""What columns are, told by their first values: texts, numbers, categories, or nothing to learn from.
+"""Infers the types of columns from their first values: text, number, category, or left out.
 
 A column is of numbers if all its values are, and none begins with a zero as postcodes do; of dates if all its values
 are; of texts if they have many words; of categories if they repeat, and else of names of rows. What does not fit
@@ -18,13 +18,14 @@ from typing import Any
 
 import orjson
 
+from app.datasets.schemas import ImportOptions
 from app.formats.arrow_tables import sample_of_arrow, sample_of_parquet
-from app.formats.columns import named_columns
+from app.formats.columns import indicator_columns, named_columns
 from app.formats.csv_header import sample_of_table
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import row_error
 from app.formats.window import MAX_RECORD_BYTES
-from app.schemas.datasets.datasets import ImportOptions
+from app.formats.workbooks import as_csv
 
 MOST_ROWS = 10_000
 _MOST_LINES_BYTES = 8 << 20
@@ -75,7 +76,12 @@ def inferred(
     sample = _sample(path, format, options, most or MostUnpacked())
     if format == "jsonl" and not {"features", "indices"}.isdisjoint(sample):
         return options, {}  # rows say themselves what they are
-    named = {*named_columns(options), "split", "id" if options.id_column is None else options.id_column}
+    named = {
+        *named_columns(options),
+        *indicator_columns(list(sample), options),
+        "split",
+        "id" if options.id_column is None else options.id_column,
+    }
     if format == "jsonl" and options.weight_column is None:
         named.add("weight")
     texts, numbers, categories = [*options.text_columns], [*options.number_columns], [*options.category_columns]
@@ -83,7 +89,7 @@ def inferred(
     for name, values in sample.items():
         if name in named:
             continue
-        written = format in ("csv", "tsv")
+        written = format in ("csv", "tsv", "xlsx")
         if written:
             _check_commas(name, values, options)
         role = _role(values, options, written)
@@ -108,6 +114,9 @@ def _sample(path: Path, format: str, options: ImportOptions, most: MostUnpacked)
         return {name.strip(): values for name, values in sample_of_arrow(path, MOST_ROWS, most).items()}
     if format == "jsonl":
         return _sample_of_lines(path)
+    if format == "xlsx":
+        with as_csv(path, most) as sheet:
+            return sample_of_table(sheet, options, "comma", MOST_ROWS)
     return sample_of_table(path, options, "tab" if format == "tsv" else None, MOST_ROWS)
 
 
@@ -134,6 +143,8 @@ def _role(values: Sequence[Any], options: ImportOptions, written: bool) -> str:
     if all(isinstance(value, list) for value in present):
         numbers = all(isinstance(one, (int, float)) for value in present for one in value)
         return "number" if numbers else "lists"
+    if all(isinstance(value, bool) for value in present):
+        return "category"  # as True and False of a file without types are
     if all(isinstance(value, (int, float)) for value in present):
         return "number"
     if all(isinstance(value, (datetime.date, datetime.time, datetime.timedelta)) for value in present):
@@ -163,12 +174,12 @@ def _check_commas(name: str, values: Sequence[str], options: ImportOptions) -> N
     if not all(any(kind.fullmatch(value) for kind in _WRITTEN_NUMBERS) for value in present):
         return
     if any(map(_GROUPED_NUMBER.fullmatch, present)):
-        said = "numbers with separators of thousands are not read: write them without"
+        said = "thousands separators are not supported: remove them"
     elif options.decimal == "comma":
-        said = "numbers with commas and numbers with points: write all with commas"
+        said = "some numbers have commas and some have points: write all with commas"
     else:
-        said = "numbers with commas: say decimal=comma where these are decimal"
-    raise row_error(1, f"{said}, or what the column is (text_columns, category_columns, ignore_columns)", name)
+        said = "numbers with commas: pass decimal=comma if these are decimal commas"
+    raise row_error(1, f"{said}, or name the column in text_columns, category_columns or ignore_columns", name)
 
 
 def _plain(value: Any) -> Any:

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
+from app.datasets.recipe_schemas import TableColumns
+from app.datasets.schemas import ImportOptions
 from app.formats.categories import Categories
 from app.formats.columns import find_columns
-from app.formats.labels import label_name
 from app.formats.matrix import Rows
 from app.formats.table import Cause, Kind, Problems, Texts, shorten
 from app.formats.text_blob import TextBlob
 from app.plurals import counted
-from app.schemas.datasets.datasets import ImportOptions
-from app.schemas.datasets.tables import TableColumns
+from app.values import written
 
 _TYPE_NAMES = {
     dict: "an object",
@@ -43,7 +43,7 @@ class RefusedError(Exception):
 
 
 class TableRows:
-    """Rows of texts, numbers and categories; `settle` moves a block of them into arrays.
+    """Rows of texts, numbers and categories; `flush` moves a block of them into arrays.
 
     Raises
     ------
@@ -55,7 +55,7 @@ class TableRows:
         self._options = options
         self._text_keys = options.text_columns
         self._keep_missing = options.missing == "keep"
-        self._categories = Categories(options.category_columns, self._keep_missing, options.missing_values)
+        self._categories = Categories(options.category_columns, options)
         self._rows, self._texts = Rows(), TextBlob()
         self._n_rows = 0
         self._begin_block()
@@ -84,8 +84,8 @@ class TableRows:
             column.append(level)
         self._pieces.append(text)
 
-    def settle(self, lines: npt.NDArray[np.int64], problems: Problems) -> None:
-        """Move the rows read since the last call, which stand on these lines, into arrays."""
+    def flush(self, lines: npt.NDArray[np.int64], problems: Problems) -> None:
+        """Move the rows read since the last call, which are on these lines, into arrays."""
         dense = np.array(self._numbers, dtype=np.float64).reshape(len(lines), len(self._options.number_columns))
         row, column = np.nonzero(dense)
         self._rows.add(np.count_nonzero(dense, axis=1).astype(np.int64), column.astype(np.int32), dense[row, column])
@@ -110,13 +110,13 @@ class TableRows:
         present += [*self._text_keys, *options.ignore_columns, *options.number_columns, *options.category_columns]
         columns = find_columns(present, options.model_copy(update={"text_columns": self._text_keys}))
         texts = self._texts.take() if self._text_keys else None
-        return columns.kind, X, texts, names, columns.reported(numbers, options)
+        return columns.kind, X, texts, names, columns.reported(numbers, options, self._categories.types())
 
     def _number(self, value: object, key: str) -> float:
         if value is None:
             if self._keep_missing:
                 return math.nan
-            raise RefusedError("the number is missing (missing=keep lets values be missing)", key)
+            raise RefusedError("the number is missing (pass missing=keep to allow missing values)", key)
         if type(value) is bool:
             return float(value)
         if type(value) is not int and type(value) is not float:
@@ -130,22 +130,21 @@ class TableRows:
         return number
 
     def _level(self, value: object, key: str) -> str:
-        if value is None:
-            return ""
-        if type(value) not in (str, int, float, bool):
+        if value is not None and type(value) not in (str, int, float, bool):
             raise RefusedError(f"{type_name(value)}, expected a string or a number", key)
-        return text_of_label(value) if type(value) is not bool else label_name(value)
+        return written(value)
 
 
 def text_of_label(value: object) -> str:
-    """The string that a string or a number stands for; raises RefusedError."""
-    if type(value) is str:
-        return value
-    if type(value) is int:
-        return str(value)
-    if type(value) is float and math.isfinite(value):
-        return str(int(value)) if value.is_integer() else repr(value)
-    raise RefusedError(f"{type_name(value)}, expected a string or a number", "label")
+    """Return a string, an integer or a boolean as a label; raises RefusedError for other values."""
+    if type(value) in (str, int, bool):
+        return written(value)
+    if type(value) is float and value.is_integer():
+        return written(value)
+    if type(value) is float:
+        detail = f"{value!r} is not a whole number; a label is a string, an integer or a boolean: write it in quotes"
+        raise RefusedError(detail, "label")
+    raise RefusedError(f"{type_name(value)}, expected a string, an integer or a boolean", "label")
 
 
 def joined_texts(row: dict[str, Any], keys: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
-"""JSON lines: one object a line, with a label and a text or features.
+"""JSON lines: one object per line, with a label and a text or features; or one array of such objects.
 
 Keys: `label` (or another name, see the options; a string or a number, or in all rows a list of those) and one of
 `text`; `features`, an object of names and numbers; `indices` with `values`, two lists of which the first is 0-based,
-in any order, without repetition. All rows have the same of the three. `split` (train, test or validation) stands in all
+in any order, without repetition. All rows have the same of the three. `split` (train, test or validation) is in all
 rows or in none, and so does `weight` (or another name), a positive number; `id` is kept, the keys that the options
 ignore are not, and other keys are refused. The options may name keys of several texts, which are joined, and keys of
 numbers and categories, which rows then have in place of the three.
@@ -21,6 +21,8 @@ import numpy.typing as npt
 import orjson
 from scipy.sparse import csr_matrix
 
+from app.datasets.schemas import ImportOptions
+from app.formats.json_array import array_records, begins_array
 from app.formats.json_columns import RefusedError, TableRows, joined_texts, text_of_label, type_name
 from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, Splits
@@ -30,11 +32,11 @@ from app.formats.text_blob import TextBlob
 from app.formats.weights import Weights
 from app.formats.window import NOT_UTF8, Window
 from app.plurals import counted
-from app.schemas.datasets.datasets import ImportOptions
 
 _TEXT, _NAMED, _PAIRS = frozenset({"text"}), frozenset({"features"}), frozenset({"indices", "values"})
 _TABLE: frozenset[str] = frozenset()
 _NUMBERS = frozenset({int, float})
+_BLOCK_ROWS = 1 << 14
 
 
 def parse_jsonl(path: Path, options: ImportOptions) -> Parsed:
@@ -59,19 +61,26 @@ def parse_jsonl(path: Path, options: ImportOptions) -> Parsed:
     """
     reader, line = _Reader(options), 1
     with Window(path) as window:
+        if begins_array(window.fill(line)):
+            for record, line in array_records(window):
+                reader.read(record, line)
+                if reader.is_block_full:
+                    reader.flush()
+            reader.flush()
+            return reader.take()
         while unread := window.fill(line):
             end = len(unread) if window.at_end else unread.rfind(b"\n") + 1
             for record in unread[:end].removesuffix(b"\n").split(b"\n") if end else []:
                 if record and not record.isspace():
                     reader.read(record, line)
                 line += 1
-            reader.settle()
+            reader.flush()
             window.consume(end)
     return reader.take()
 
 
 class _Reader:
-    """Rows as they come; `settle` moves a block of them into arrays."""
+    """Rows as they come; `flush` moves a block of them into arrays."""
 
     def __init__(self, options: ImportOptions) -> None:
         self._label_key, self._unlabelled = options.label_column, options.unlabelled
@@ -81,7 +90,8 @@ class _Reader:
         self._form: frozenset[str] | None = None
         self._has_split = self._has_weight = self._has_sets = False
         self._feature_ids: dict[str, int] = {}
-        self._labels, self._label_sets, self._splits = Labels(), LabelSets(), Splits()
+        self._may_lack = options.without_label != "refuse" or options.label_lists == "read"
+        self._labels, self._label_sets, self._splits = Labels(self._may_lack), LabelSets(), Splits()
         self._rows, self._texts = Rows(), TextBlob()
         self._weights = Weights(self._weight_key)
         self._problems = Problems()
@@ -89,6 +99,10 @@ class _Reader:
         self._id_key = "id" if options.id_column is None else options.id_column
         self._has_ids, self._ids = False, TextBlob()
         self._table = TableRows(options) if options.number_columns or options.category_columns else None
+        self._read_keys: frozenset[str] | None = None
+        if options.other_columns == "ignore":
+            columns = {*options.text_columns, *options.number_columns, *options.category_columns}
+            self._read_keys = frozenset(columns or _TEXT | _NAMED | _PAIRS)
         self._begin_block()
 
     def _begin_block(self) -> None:
@@ -111,7 +125,12 @@ class _Reader:
         except RefusedError as refusal:
             self._problems.add(line, refusal.detail, refusal.column, refusal.cause)
 
-    def settle(self) -> None:
+    @property
+    def is_block_full(self) -> bool:
+        """Whether it is time to flush."""
+        return len(self._lines) >= _BLOCK_ROWS
+
+    def flush(self) -> None:
         """Move the rows read since the last call into arrays."""
         lines = np.array(self._lines, dtype=np.int64)
         if self._has_sets:
@@ -125,7 +144,7 @@ class _Reader:
         self._ids.add(np.frombuffer(b"".join(self._names), np.uint8), np.array(list(map(len, self._names)), np.int64))
         lengths = np.array(self._lengths, dtype=np.int64)
         if self._table is not None:
-            self._table.settle(lines, self._problems)
+            self._table.flush(lines, self._problems)
         elif self._form == _TEXT:
             self._texts.add(np.frombuffer(self._blob, dtype=np.uint8), lengths)
         else:
@@ -159,9 +178,11 @@ class _Reader:
         return self._rows.take(len(names), place), names
 
     def _append(self, row: dict[str, Any], line: int) -> None:
-        if self._label_key not in row and not self._unlabelled:
-            raise RefusedError("the key is missing", self._label_key)
-        label = [] if self._unlabelled else row.pop(self._label_key)
+        if self._label_key not in row and not (self._unlabelled or self._may_lack):
+            raise RefusedError("the key is missing", self._label_key, "no_label")
+        label = [] if self._unlabelled else row.pop(self._label_key, None)
+        if label is None and self._may_lack:
+            label = [] if self._has_sets else ""
         has_set = type(label) is list
         names = [text_of_label(name) for name in label] if has_set else [text_of_label(label)]
         has_weight = self._weight_key in row
@@ -174,8 +195,12 @@ class _Reader:
             row.pop(ignored, None)
         id = row.pop(self._id_key, None)
         self._has_ids = self._has_ids or id is not None
-        has_split = "split" in row
+        has_split = "split" in row and not (self._unlabelled and self._read_keys is not None)
         split = row.pop("split", "train")
+        if not has_split:
+            split = "train"
+        if self._read_keys is not None:
+            row = {key: value for key, value in row.items() if key in self._read_keys}
         if type(split) is not str:
             raise RefusedError(f"{type_name(split)}, expected train, test or validation", "split")
         if self._text_keys and self._table is None:
@@ -186,11 +211,11 @@ class _Reader:
         if form != self._form:
             raise RefusedError(f"the row has {_spoken(form)}; rows before it have {_spoken(self._form)}")
         if has_split != self._has_split:
-            raise RefusedError("split is in some rows and not in others", "split")
+            raise RefusedError("split is given in some rows but not in others", "split")
         if has_weight != self._has_weight:
-            raise RefusedError("the weight is in some rows and not in others", self._weight_key)
+            raise RefusedError("the weight is given in some rows but not in others", self._weight_key)
         if has_set != self._has_sets:
-            raise RefusedError("labels are a list in some rows and not in others", self._label_key)
+            raise RefusedError("labels are a list in some rows but not in others", self._label_key)
         self._append_values(row, form)
         self._lines.append(line)
         if has_set:
@@ -238,7 +263,7 @@ def _load(record: bytes) -> dict[str, Any]:
             raise RefusedError(f"not {NOT_UTF8}") from error
         raise RefusedError(f"not valid JSON at character {error.pos + 1}") from error
     if type(row) is not dict:
-        hint = "; each line is an object, with no brackets or commas around" if type(row) is list else ""
+        hint = "; each line must be one object, without brackets or commas around it" if type(row) is list else ""
         raise RefusedError(f"{type_name(row)}, expected an object{hint}")
     return row
 
@@ -252,9 +277,9 @@ def _form(row: dict[str, Any]) -> frozenset[str]:
         named = ", ".join(f"'{shorten(name)}'" for name in unknown[:3])
         raise RefusedError(f"{counted(len(unknown), 'unknown key')}: {named}", unknown[0], "unknown_key")
     if not form:
-        raise RefusedError("no text, no features, and no indices with values")
+        raise RefusedError("expected text, or features, or indices with values")
     if form < _PAIRS:
-        raise RefusedError("indices and values go together", next(iter(form)))
+        raise RefusedError("indices and values must be given together", next(iter(form)))
     raise RefusedError(f"the row has {_spoken(form)}, expected text, or features, or indices with values")
 
 
@@ -270,7 +295,7 @@ def _check_pairs(indices: object, values: object) -> None:
     if indices and not (min(indices) >= 0 and max(indices) < MAX_INDEX):
         raise RefusedError(f"an index is not between 0 and {MAX_INDEX - 1}", "indices")
     if len(set(indices)) != len(indices):
-        raise RefusedError("an index is there twice", "indices")
+        raise RefusedError("an index is given twice", "indices")
     _check_numbers(values, "values")
 
 

@@ -11,15 +11,16 @@ from app.formats.growing import Growing
 from app.formats.labels import Labels, integers, label_problem
 from app.formats.row_groups import RowGroups
 from app.formats.table import Problems
+from app.values import normalized
 
 
 class LabelSets:
-    """Rows' sets of label names, kept as one int32 a label; names are stripped of surrounding white space.
+    """Rows' sets of label names, kept as one int32 a label; names are in NFC, without surrounding white space.
 
     Parameters
     ----------
     separator : str
-        What stands between the labels of a cell; a blank cell is an empty set.
+        What separates the labels of a cell; a blank cell is an empty set.
     """
 
     def __init__(self, separator: str = ",") -> None:
@@ -35,12 +36,14 @@ class LabelSets:
         rows: npt.NDArray[np.int64],
         problems: Problems,
     ) -> None:
-        """Append rows of which row k has the labels in the cell `names[codes[k]]` and stands on line `rows[k]`.
+        """Append rows of which row k has the labels in the cell `names[codes[k]]` and is on line `rows[k]`.
 
         Names that cannot be labels are noted in `problems` with the lines that have them.
         """
         cells = [name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name for name in names]
         sets = [cell.split(self._separator) if cell.strip() else [] for cell in cells]
+        if self._separator == " ":  # several blanks are one
+            sets = [[name for name in names if name] for names in sets]
         self.add_sets(codes, sets, rows, problems)
 
     def add_sets(
@@ -56,7 +59,7 @@ class LabelSets:
         at, groups = 0, RowGroups(codes, rows)
         for k, names in enumerate(sets):
             for name in names:
-                stripped = name.strip()
+                stripped = normalized(name)
                 detail = label_problem(stripped)
                 if detail is not None:
                     if any("\udc80" <= character <= "\udcff" for character in stripped):

@@ -15,19 +15,28 @@ from app.formats.decimals import pieces
 from app.formats.growing import Growing
 from app.formats.row_groups import RowGroups
 from app.formats.table import Problems, shorten
+from app.values import normalized
 
 TRAIN, TEST, VALIDATION = 0, 1, 2
 PARTS: tuple[Literal["train"], Literal["test"], Literal["validation"]] = ("train", "test", "validation")
 MAX_LABEL = 1000
+NO_LABEL = "the label is empty"
 
 _SPLITS = {"train": TRAIN, "test": TEST, "validation": VALIDATION, "valid": VALIDATION, "val": VALIDATION}
 _INTEGRAL = re.compile(r"([+-]?)0*([0-9]+)(?:\.0*)?")
 
 
 class Labels:
-    """Rows' label names, kept as one int32 a row; names are stripped of surrounding white space."""
+    """Rows' label names, kept as one int32 a row; names are in NFC, without surrounding white space.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    may_lack : bool
+        Whether a row may have none, which is "".
+    """
+
+    def __init__(self, may_lack: bool = False) -> None:
+        self._may_lack = may_lack
         self._ids: dict[str, int] = {}
         self._y = Growing(np.int32)
 
@@ -38,20 +47,20 @@ class Labels:
         rows: npt.NDArray[np.int64],
         problems: Problems,
     ) -> None:
-        """Append rows of which row k has the label `names[codes[k]]` and stands on line `rows[k]`.
+        """Append rows of which row k has the label `names[codes[k]]` and is on line `rows[k]`.
 
         Names that cannot be labels are noted in `problems` with the lines that have them.
         """
         ids, groups = np.empty(len(names), dtype=np.int32), RowGroups(codes, rows)
         for k, name in enumerate(names):
             try:
-                decoded = (name.decode() if isinstance(name, bytes) else name).strip()
-                detail = label_problem(decoded)
+                decoded = normalized(name.decode() if isinstance(name, bytes) else name)
+                detail = label_problem(decoded) if decoded or not self._may_lack else None
             except UnicodeDecodeError:
                 decoded, detail = "", "the label is not valid UTF-8"
             if detail is not None:
                 for row in groups.of(k):
-                    problems.add(row, detail, "label")
+                    problems.add(row, detail, "label", "no_label" if detail == NO_LABEL else None)
             ids[k] = self._ids.setdefault(decoded, len(self._ids))
         self._y.extend(ids[codes])
 
@@ -82,7 +91,7 @@ class Splits:
         rows: npt.NDArray[np.int64],
         problems: Problems,
     ) -> None:
-        """Append rows of which row k has the split `names[codes[k]]` and stands on line `rows[k]`."""
+        """Append rows of which row k has the split `names[codes[k]]` and is on line `rows[k]`."""
         values, groups = np.empty(len(names), dtype=np.int8), RowGroups(codes, rows)
         for k, name in enumerate(names):
             decoded = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
@@ -100,7 +109,7 @@ class Splits:
 def distinct(
     data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], list[bytes]]:
-    """Distinct pieces data[starts[k]:ends[k]], which do not overlap and stand in this order, and the index of each.
+    """Distinct pieces data[starts[k]:ends[k]], which do not overlap and are in this order, and the index of each.
 
     Returns
     -------
@@ -117,15 +126,10 @@ def integers(names: list[str]) -> list[str]:
     return [_integer(match) for match in matches if match is not None] if all(matches) else names
 
 
-def label_name(value: object) -> str:
-    """The label that a typed value stands for: booleans are "true" and "false" in every format."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def repeated_name(names: Iterable[str]) -> str | None:
     """The first name that is there a second time, white space around it aside; None if all are different."""
     seen: set[str] = set()
-    for name in map(str.strip, names):
+    for name in map(normalized, names):
         if name in seen:
             return name
         seen.add(name)
@@ -135,7 +139,7 @@ def repeated_name(names: Iterable[str]) -> str | None:
 def label_problem(name: str) -> str | None:
     """Why a (stripped) name cannot be a label; None if it can."""
     if not name:
-        return "the label is empty"
+        return NO_LABEL
     if len(name) > MAX_LABEL:
         return f"the label has {len(name)} characters, at most {MAX_LABEL} are allowed"
     if not name.isprintable() and any(unicodedata.category(character) in ("Cc", "Cs") for character in name):

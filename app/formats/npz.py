@@ -1,7 +1,7 @@
 """NPZ files: a dense or sparse matrix or texts, with labels, as numpy and scipy save them; no pickles.
 
 Arrays: `X` (n, d), or `data`, `indices`, `indptr` and `shape` as `scipy.sparse.save_npz` writes them, or `texts` (n,).
-Labels are `label`, `labels`, `y` or what the options name: strings, or integers, which stand for places in
+Labels are `label`, `labels`, `y` or what the options name: strings, or integers, which are indices into
 `label_names` (or `names`) where that is there. Sets of labels are `label_indptr` (n + 1,) beside, or a matrix (n,
 n_labels) of zeros and ones; of one column (n, 1) it is read as labels (n,). Booleans are called true and false. If
 wanted `split` (train, test, validation, or 0, 1, 2), `weights`, `feature_names`; `id` and `ids` are ignored.
@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
+from app.datasets.schemas import ImportOptions
 from app.formats.label_sets import LabelSets, take_labels
-from app.formats.labels import Labels, Splits, label_name, repeated_name
+from app.formats.labels import Labels, Splits, repeated_name
 from app.formats.npz_arrays import read_arrays
 from app.formats.npz_matrix import SPARSE, Array, dense_matrix, shape_error, sparse_matrix, text_of
 from app.formats.plain_file import MostUnpacked
@@ -25,7 +26,7 @@ from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob
 from app.formats.weights import Weights
 from app.plurals import counted
-from app.schemas.datasets.datasets import ImportOptions
+from app.values import written
 
 _LABELS = ("label", "labels", "y")
 _NAMES = ("label_names", "names")
@@ -76,7 +77,7 @@ def parse_npz(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
     if unknown:
         listed = ", ".join(f"'{shorten(name)}'" for name in unknown[:3])
         raise row_error(
-            1, f"{counted(len(unknown), 'unknown array')}: {listed} (ignore_columns leaves arrays out)", unknown[0]
+            1, f"{counted(len(unknown), 'unknown array')}: {listed} (leave arrays out with ignore_columns)", unknown[0]
         )
     arrays = {name: array for name, array in arrays.items() if name in wanted}
     size = path.stat().st_size
@@ -154,7 +155,7 @@ def _labels(
         if indptr.dtype.kind not in "iu" or indptr.shape != (len(rows) + 1,):
             raise shape_error("label_indptr", indptr, f"({len(rows) + 1},) of integers")
         if indptr[0] != 0 or indptr[-1] != len(array) or (indptr[1:] < indptr[:-1]).any():
-            raise row_error(1, "expected offsets that rise from 0 to the number of labels", "label_indptr")
+            raise row_error(1, "expected increasing offsets from 0 to the number of labels", "label_indptr")
         return _sets(_label_names(array, names, key), indptr, rows, problems)
     if len(array) != len(rows):
         raise shape_error(key, array, f"({len(rows)},), as many as rows")
@@ -172,7 +173,7 @@ def _sets(names: list[str], indptr: Array, rows: npt.NDArray[np.int64], problems
 
 
 def _names(arrays: Mapping[str, Array]) -> list[str] | None:
-    """What integers stand for, where the file says so."""
+    """The names that integer labels index, if the file has them."""
     key = next((name for name in _NAMES if name in arrays), None)
     if key is None:
         return None
@@ -181,18 +182,18 @@ def _names(arrays: Mapping[str, Array]) -> list[str] | None:
     names = [text_of(name, key) for name in arrays[key].tolist()]
     twice = repeated_name(names)
     if twice is not None:
-        raise row_error(1, f"two labels are called '{shorten(twice)}'", key)
+        raise row_error(1, f"two labels are named '{shorten(twice)}'", key)
     return names
 
 
 def _label_names(array: Array, names: list[str] | None, key: str) -> list[str]:
-    """Labels as strings: as they are, or what integers stand for."""
+    """Labels as strings: as they are, or the names that integers index."""
     if array.dtype.kind in "SU":
         return [text_of(name, key) for name in array.tolist()]
     if names is None:
-        return [label_name(label) for label in array.tolist()]
+        return [written(label) for label in array.tolist()]
     if len(array) and not (int(array.min()) >= 0 and int(array.max()) < len(names)):
-        raise row_error(1, f"a label is not between 0 and {len(names) - 1}, the places among the names", key)
+        raise row_error(1, f"a label is not between 0 and {len(names) - 1}, the range of the names", key)
     return [names[int(label)] for label in array.tolist()]
 
 

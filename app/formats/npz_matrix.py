@@ -61,7 +61,7 @@ def sparse_matrix(arrays: Mapping[str, Array], check: Callable[[int], None]) -> 
         or indptr[-1] != len(indices)
         or (indptr[1:] < indptr[:-1]).any()  # compared: differences of large numbers come round to small ones
     ):
-        raise row_error(1, f"expected {outer + 1:,} offsets that rise from 0 to the number of indices", "indptr")
+        raise row_error(1, f"expected {outer + 1:,} increasing offsets from 0 to the number of indices", "indptr")
     if kind == "csc":
         check(_ROW_BYTES * n)  # by columns any number of rows takes no bytes
     if len(data) != len(indices):
@@ -77,7 +77,7 @@ def sparse_matrix(arrays: Mapping[str, Array], check: Callable[[int], None]) -> 
     of = np.repeat(np.arange(n), np.diff(matrix.indptr))
     twice = np.flatnonzero((np.diff(matrix.indices) == 0) & (np.diff(of) == 0))
     if len(twice):
-        raise row_error(int(of[twice[0]]) + 1, "an index is there twice", "indices")
+        raise row_error(int(of[twice[0]]) + 1, "an index is given twice", "indices")
     matrix.eliminate_zeros()
     matrix.has_canonical_format = True
     return matrix

@@ -1,14 +1,16 @@
-"""A file without what is wrapped around it: gzip, zstd or xz, and a text encoding other than UTF-8.
+"""Decompresses files (gzip, bzip2, zstd, xz) and converts text to UTF-8.
 
-What wraps a file is told by its first bytes, never by its name. It is unpacked once, into a file without a name that is
-gone when the process ends, however it ends; so every parser reads a plain file, from any place in it.
+The compression is detected from the first bytes, never from the name. The file is unpacked once, into a file without a
+name that is gone when the process ends, however it ends. So every parser reads a plain file, from any offset.
 """
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import lzma
 import os
+import re
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -22,6 +24,7 @@ import pyarrow as pa
 from app.formats.table import row_error
 
 BLOCK_BYTES = 1 << 20
+_HEAD_BYTES = 10
 _XZ_MEMORY = 256 << 20
 # what follows the end of a member is copied at each end, and a member may have twenty bytes
 _PIECE_BYTES = 1 << 14
@@ -31,12 +34,14 @@ _ZEROS = 4
 _RATIO_FROM = 64 << 20
 
 _GZIP, _ZSTD, _XZ = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00"
+# a block follows at once, or in an empty file the end of the stream
+_BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
 _UTF16, _UTF32 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
 
 @dataclass(frozen=True)
 class MostUnpacked:
-    """What a compressed file may come to.
+    """Limits of a decompressed file.
 
     Attributes
     ----------
@@ -52,13 +57,15 @@ class MostUnpacked:
     def check(self, total: int, size: int, row: int = 1) -> None:
         """Raise FormatError where a file of ``size`` bytes has come to too many, by the row ``row``."""
         if total > self.n_bytes:
-            raise row_error(row, f"the file comes to more than {self.n_bytes:,} bytes when it is unpacked")
+            raise row_error(row, f"the file decompresses to more than {self.n_bytes:,} bytes")
         if total > _RATIO_FROM and total > self.ratio * size:
-            raise row_error(row, f"the file comes to more than {self.ratio:g} times its size when it is unpacked")
+            raise row_error(row, f"the file decompresses to more than {self.ratio:g} times its size")
 
 
 def compression_of(head: bytes) -> str | None:
-    """gzip, zstd or xz, as the first bytes of a file tell; None for anything else."""
+    """gzip, bzip2, zstd or xz, by the first ten bytes of a file; None for anything else."""
+    if _BZIP2.match(head):
+        return "bzip2"
     for name, magic in (("gzip", _GZIP), ("zstd", _ZSTD), ("xz", _XZ)):
         if head.startswith(magic):
             return name
@@ -83,7 +90,7 @@ def plain_file(path: Path, most: MostUnpacked | None = None, encoding: str = "ut
         The file is damaged, comes to too much, is compressed twice, or is no text in that encoding.
     """
     with path.open("rb") as file:
-        kind = compression_of(file.read(8))
+        kind = compression_of(file.read(_HEAD_BYTES))
     same = codecs.lookup(encoding).name == "utf-8"
     if kind is None and same:
         yield path
@@ -99,7 +106,7 @@ def plain_file(path: Path, most: MostUnpacked | None = None, encoding: str = "ut
 def head_of(path: Path, n_bytes: int) -> bytes:
     """The first bytes of a file's unpacked content, at most `n_bytes`; raises FormatError where it is damaged."""
     with path.open("rb") as file:
-        kind = compression_of(file.read(8))
+        kind = compression_of(file.read(_HEAD_BYTES))
     head = b""
     for block in _unpacked(path, kind, MostUnpacked()):
         head += block
@@ -109,16 +116,16 @@ def head_of(path: Path, n_bytes: int) -> bytes:
 
 
 def check_text(head: bytes) -> None:
-    """Refuse a text that tells by its first bytes that it is not in UTF-8."""
+    """Refuse a text whose first bytes show that it is not in UTF-8."""
     if head.startswith(_UTF32):
         raise row_error(1, "the file begins with the byte order mark of UTF-32; save it as UTF-8")
     if head.startswith(_UTF16):
         raise row_error(
-            1, "the file begins with the byte order mark of UTF-16: say encoding=utf-16, or save it as UTF-8"
+            1, "the file begins with the byte order mark of UTF-16: pass encoding=utf-16, or save it as UTF-8"
         )
     # letters of most languages have a zero beside them there
     if head.count(0) * _ZEROS >= len(head) > 0:
-        raise row_error(1, "the file has zero bytes as UTF-16 has, and no byte order mark: save it as UTF-8")
+        raise row_error(1, "the file has zero bytes like UTF-16 but no byte order mark: save it as UTF-8")
 
 
 def _unpacked(path: Path, kind: str | None, most: MostUnpacked) -> Iterator[bytes]:
@@ -138,7 +145,7 @@ def _unpacked(path: Path, kind: str | None, most: MostUnpacked) -> Iterator[byte
         except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the disk, not of the data
-            raise row_error(1, f"the {kind} data are damaged, or end too early") from error
+            raise row_error(1, f"the {kind} data are damaged or end too early") from error
 
 
 def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
@@ -184,6 +191,24 @@ def _unxzed(file: BinaryIO) -> Iterator[bytes]:
         yield block
 
 
+def _unbzipped(file: BinaryIO) -> Iterator[bytes]:
+    """Streams one after another, as pbzip2 writes them; a block has at most 900 kB."""
+    unpacker, data = bz2.BZ2Decompressor(), b""
+    while True:
+        if unpacker.eof:
+            data = unpacker.unused_data or file.read(_PIECE_BYTES)
+            if not data:
+                return
+            unpacker = bz2.BZ2Decompressor()
+        elif unpacker.needs_input:
+            data = file.read(_PIECE_BYTES)
+            if not data:
+                raise EOFError
+        block = unpacker.decompress(data, BLOCK_BYTES)
+        data = b""
+        yield block
+
+
 def _unzstded(file: BinaryIO) -> Iterator[bytes]:
     with pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as stream:
         while block := stream.read(BLOCK_BYTES):
@@ -192,6 +217,7 @@ def _unzstded(file: BinaryIO) -> Iterator[bytes]:
 
 _READERS: dict[str, Callable[[BinaryIO], Iterator[bytes]]] = {
     "gzip": _gunzipped,
+    "bzip2": _unbzipped,
     "xz": _unxzed,
     "zstd": _unzstded,
 }

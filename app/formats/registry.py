@@ -1,45 +1,148 @@
-"""The formats by name."""
+"""The file formats: one entry each, and `parse`, which reads a file of any of them.
+
+A new format is a module with a parser, an entry here, and its name in `DatasetFormat`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, cast
 
-from app.formats.annif import parse_annif
-from app.formats.arrow_tables import parse_arrow, parse_parquet
-from app.formats.csv_table import parse_csv, parse_tsv
-from app.formats.detection import check_format
-from app.formats.inference import inferred
-from app.formats.json_lines import parse_jsonl
-from app.formats.npz import parse_npz
+from app.datasets.recipe_schemas import TableColumns
+from app.datasets.schemas import DatasetFormat, ImportOptions
+from app.formats.csv_header import DELIMITERS, cells_of, has_annif_header
 from app.formats.plain_file import MostUnpacked, head_of, plain_file
-from app.formats.svmlight import parse_svmlight
 from app.formats.table import Parsed
-from app.schemas.datasets.datasets import ImportOptions
-from app.schemas.datasets.tables import TableColumns
 
-TextParser = Callable[[Path, ImportOptions], Parsed]
-BinaryParser = Callable[[Path, ImportOptions, MostUnpacked], Parsed]
+_SVMLIGHT = re.compile(r"\S+(?:\s+(?:qid|cost|\d+):\S+)+\s*(?:#.*)?")
+_ANNIF = re.compile(r"[^\t]*\t\s*(?:<[^<>\s]+>\s*)+")
+_XMC = re.compile(r"\d+ +\d+ +\d+ *")
+_JSON = re.compile(r"\s*(?:\{|\[\s*\{)")
 
-TEXT_FORMATS: Mapping[str, TextParser] = MappingProxyType(
+Recognises = Callable[[Sequence[str], ImportOptions], bool]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format.
+
+    Attributes
+    ----------
+    name : DatasetFormat
+    title : str
+        Its name in the upload form.
+    parser : str
+        ``module:function``, imported when a file is read: the function takes the path and the options, and of binary
+        formats the limits of a decompressed file.
+    options : frozenset of str
+        The import options that it supports beside those of all formats.
+    recognises : callable, optional
+        Whether the lines at the beginning of a text file are of this format. Binary formats are recognised by their
+        first bytes.
+    """
+
+    name: DatasetFormat
+    title: str
+    parser: str
+    options: frozenset[str]
+    recognises: Recognises | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its files are text."""
+        return self.recognises is not None
+
+    def read(self, path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
+        """Read a plain file; raises FormatError."""
+        module, _, function = self.parser.partition(":")
+        parser: Callable[..., Any] = getattr(import_module(module), function)
+        return cast(Parsed, parser(path, options) if self.is_text else parser(path, options, most))
+
+
+def _is_svmlight(lines: Sequence[str], options: ImportOptions) -> bool:
+    rows = [line for line in lines if not line.lstrip().startswith("#")]
+    return bool(rows) and _SVMLIGHT.fullmatch(rows[0].strip()) is not None
+
+
+def _is_csv(lines: Sequence[str], options: ImportOptions) -> bool:
+    if _is_tsv(lines, options) or _is_annif(lines, options):
+        return False
+    return lines[0].startswith("sep=") or any(_has_labels(lines[0], mark, options) for mark in DELIMITERS.values())
+
+
+def _is_tsv(lines: Sequence[str], options: ImportOptions) -> bool:
+    return _has_labels(lines[0], "\t", options)
+
+
+def _has_labels(line: str, delimiter: str, options: ImportOptions) -> bool:
+    """Whether a header has the column of the labels, or one of those that the labels are spread over."""
+    return not {options.label_column, *options.label_columns}.isdisjoint(cells_of(line, delimiter))
+
+
+def _is_jsonl(lines: Sequence[str], options: ImportOptions) -> bool:
+    return _JSON.match(" ".join(lines[:2])) is not None
+
+
+def _is_annif(lines: Sequence[str], options: ImportOptions) -> bool:
+    return _ANNIF.fullmatch(lines[0]) is not None or has_annif_header(lines[0])
+
+
+def _is_fasttext(lines: Sequence[str], options: ImportOptions) -> bool:
+    return lines[0].lstrip().startswith("__label__")
+
+
+def _is_xmc(lines: Sequence[str], options: ImportOptions) -> bool:
+    """A line of three counts, and then a row."""
+    row = lines[1].strip() if len(lines) > 1 else ""
+    return _XMC.fullmatch(lines[0].strip()) is not None and re.match(r"(?:\d+(?:,\d+)*\s+)?\d+:\S", row) is not None
+
+
+_COLUMNS = frozenset(
     {
-        "svmlight": parse_svmlight,
-        "csv": parse_csv,
-        "tsv": parse_tsv,
-        "jsonl": parse_jsonl,
-        "annif": parse_annif,
+        "label_column", "unlabelled", "weight_column", "label_lists", "without_label", "text_columns",
+        "ignore_columns", "number_columns", "category_columns", "column_types", "id_column", "other_columns",
+        "infer_columns", "missing", "missing_values",
     }
+)  # fmt: skip
+_TABLE = _COLUMNS | {"label_columns", "label_separator"}
+_CELLS = _TABLE | {"encoding", "delimiter", "decimal", "quotes"}
+
+_ENTRIES = (
+    Format(
+        "svmlight",
+        "svmlight, LIBSVM",
+        "app.formats.svmlight:parse_svmlight",
+        frozenset({"unlabelled", "zero_based", "label_separator", "encoding"}),
+        _is_svmlight,
+    ),
+    Format("csv", "CSV", "app.formats.csv_table:parse_csv", _CELLS, _is_csv),
+    Format("tsv", "TSV", "app.formats.csv_table:parse_tsv", _CELLS, _is_tsv),
+    Format("jsonl", "JSON, JSON lines", "app.formats.json_lines:parse_jsonl", _COLUMNS | {"encoding"}, _is_jsonl),
+    Format("annif", "Annif corpus", "app.formats.annif:parse_annif", frozenset({"encoding"}), _is_annif),
+    Format(
+        "fasttext",
+        "fastText",
+        "app.formats.fasttext:parse_fasttext",
+        frozenset({"label_separator", "encoding"}),
+        _is_fasttext,
+    ),
+    Format("xmc", "Extreme classification (XMC)", "app.formats.xmc:parse_xmc", frozenset({"encoding"}), _is_xmc),
+    Format("parquet", "Parquet", "app.formats.arrow_tables:parse_parquet", _TABLE),
+    Format("arrow", "Arrow, Feather", "app.formats.arrow_tables:parse_arrow", _TABLE),
+    Format("xlsx", "Excel (xlsx)", "app.formats.workbooks:parse_xlsx", _TABLE),
+    Format(
+        "npz",
+        "NumPy (npz)",
+        "app.formats.npz:parse_npz",
+        frozenset({"label_column", "unlabelled", "weight_column", "ignore_columns"}),
+    ),
 )
-BINARY_FORMATS: Mapping[str, BinaryParser] = MappingProxyType(
-    {
-        "parquet": parse_parquet,
-        "arrow": parse_arrow,
-        "npz": parse_npz,
-    }
-)
-FORMATS = (*TEXT_FORMATS, *BINARY_FORMATS)
+FORMATS: Mapping[str, Format] = MappingProxyType({each.name: each for each in _ENTRIES})
 
 
 def parse(
@@ -56,7 +159,7 @@ def parse(
     options : ImportOptions, optional
         What else is known about the file.
     most_unpacked : MostUnpacked, optional
-        What a compressed file may come to.
+        Limits of a decompressed file.
 
     Raises
     ------
@@ -65,17 +168,28 @@ def parse(
     KeyError
         If there is no such format.
     """
+    # what follows loads the numerics, which a service that only looks formats up need not wait for
+    from app.formats.detection import check_format
+    from app.formats.indicator_columns import as_numbers, with_indicator_labels
+    from app.formats.inference import inferred
+    from app.formats.label_forms import with_label_forms
+    from app.formats.zeros import require_no_zeros
+
     options, most = options or ImportOptions(), most_unpacked or MostUnpacked()
+    entry = FORMATS[format]
     check_format(head_of(path, 1024), format, options)
-    encoding = "utf-8" if format in BINARY_FORMATS else options.encoding
-    with plain_file(path, most, encoding) as plain:
+    given = options
+    if given.label_columns:
+        options = as_numbers(given)
+    with plain_file(path, most, options.encoding if entry.is_text else "utf-8") as plain:
         left_out: dict[str, str] = {}
         if options.infer_columns:
             options, left_out = inferred(plain, format, options, most)
-        if format in BINARY_FORMATS:
-            parsed = BINARY_FORMATS[format](plain, options, most)
-        else:
-            parsed = TEXT_FORMATS[format](plain, options)
+        parsed = entry.read(plain, options, most)
+        require_no_zeros(parsed, plain if entry.is_text else None)
+    if given.label_columns:
+        parsed = with_indicator_labels(parsed, given)
+    parsed = with_label_forms(parsed, given)
     if not options.infer_columns:
         return parsed
     columns = parsed.columns or TableColumns(texts=options.text_columns, inferred=True)

@@ -15,7 +15,7 @@ class RowGroups:
     ----------
     codes : int64 array, shape (n,)
     rows : int64 array, shape (n,)
-        The lines on which they stand.
+        Their lines.
     """
 
     def __init__(self, codes: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> None:

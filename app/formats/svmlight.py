@@ -1,9 +1,10 @@
-"""svmlight / LIBSVM files: `label index:value ...`, one row a line.
+"""svmlight / LIBSVM files: `label index:value ...`, one row per line.
 
-Indices are 1-based and increase within a line; `#` begins a comment; blank lines are skipped; `qid:` is ignored; a
-line without features is a row of zeros. Labels are tokens; where all of them are integral numbers they are written
-as integers. If the options say that rows have sets, a line begins with its labels, commas between them, or with its
-first feature if it has none. `cost:number` is the weight of its row, as in SVM-light; rows without it then weigh 1.
+Indices are 1-based, or 0-based where the options say so, and increase within a line; `#` begins a comment; blank lines
+are skipped; `qid:` is ignored; a line without features is a row of zeros. Labels are tokens; where all of them are
+integral numbers they are written as integers. If the options say that rows have sets, a line begins with its labels,
+commas between them, or with its first feature if it has none. `cost:number` is the weight of its row, as in SVM-light;
+rows without it then weigh 1.
 
 A file is read as plain blocks, by what others have compiled, and from the first block that is not plain by loops of
 our own. Both give the same arrays; the loops alone know all of the format and its errors.
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from app.datasets.schemas import ImportOptions
 from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, distinct
 from app.formats.matrix import Rows
@@ -26,7 +28,6 @@ from app.formats.svmlight_lines import read_lines
 from app.formats.table import Parsed, Problems, row_error
 from app.formats.weights import Weights
 from app.formats.window import Window, as_array
-from app.schemas.datasets.datasets import ImportOptions
 
 # what the processor's caches hold along with what is made of it
 BLOCK_BYTES = 1 << 19
@@ -52,9 +53,21 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
     FormatError
         With the lines that break the format.
     """
-    sets, plain, line = options.unlabelled or options.label_separator is not None, True, 1
-    found = _Found(sets, options.unlabelled)
+    sets = options.unlabelled or options.label_separator is not None
+    return read_rows(path, sets, unlabelled=options.unlabelled, zero_based=options.zero_based)
+
+
+def read_rows(
+    path: Path, sets: bool, *, unlabelled: bool = False, zero_based: bool = False, n_header_lines: int = 0
+) -> Parsed:
+    """The rows of a file after its first lines; raises FormatError."""
+    # only the loops know of indices that begin at 0
+    plain, line = not zero_based, 1
+    found = _Found(sets, unlabelled, 0 if zero_based else 1)
     with Window(path, BLOCK_BYTES) as window:
+        while line <= n_header_lines and (unread := window.fill(line)):
+            window.consume(unread.find(b"\n") + 1 or len(unread))
+            line += 1
         while unread := window.fill(line):
             end = len(unread) if window.at_end else unread.rfind(b"\n") + 1
             block = plain_block(unread[:end], sets) if plain and end else None
@@ -67,7 +80,7 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
             window.consume(end)
     found.problems.raise_if_any()
     if len(found.rows) == 0:
-        raise row_error(1, "the file is empty" if line == 1 else "the file has no rows, only blank lines or comments")
+        raise row_error(1, "the file is empty" if line == 1 else "the file has only blank lines or comments")
     label_names, y, indptr = take_labels(found.labels, numbers=True)
     weights = found.weights.take() if found.weighted else None
     return Parsed("sparse", label_names, y, X=found.rows.take(), weights=weights, label_indptr=indptr)
@@ -76,8 +89,8 @@ def parse_svmlight(path: Path, options: ImportOptions) -> Parsed:
 class _Found:
     """What was read of a file so far."""
 
-    def __init__(self, sets: bool, unlabelled: bool) -> None:
-        self.sets, self.unlabelled = sets, unlabelled
+    def __init__(self, sets: bool, unlabelled: bool, first_index: int) -> None:
+        self.sets, self.unlabelled, self.first_index = sets, unlabelled, first_index
         self.labels: Labels | LabelSets = LabelSets() if sets else Labels()
         self.rows, self.weights, self.problems = Rows(), Weights("cost"), Problems()
         self.weighted = False
@@ -93,7 +106,7 @@ class _Found:
     def add_lines(self, block: bytes, line: int) -> int:
         """Add the rows of whole lines, of which the first is a line of the file; how many lines they are."""
         data = as_array(block)
-        columns, n_lines = read_lines(data, line, self.sets, self.problems)
+        columns, n_lines = read_lines(data, line, self.sets, self.problems, self.first_index)
         self.rows.add(columns.n_features, columns.indices, columns.values)
         unweighted = columns.costs[:, 0] == 0
         starts, ends = columns.costs.T
@@ -107,7 +120,8 @@ class _Found:
         self.labels.add(codes, names, lines, self.problems)
         if self.unlabelled:
             detail = (
-                "no row has a label by unlabelled, and this one has: leave it out, rows with labels are predicted, too"
+                "unlabelled is set, but this row has a label: leave unlabelled out; rows with labels can be "
+                "predicted too"
             )
             groups = RowGroups(codes, lines)
             for code in [code for code, name in enumerate(names) if name.strip()]:

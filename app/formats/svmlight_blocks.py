@@ -1,9 +1,9 @@
 """Plain blocks of svmlight files by numpy and Arrow, which need nothing compiled.
 
 A block is plain where each line is a label and then pairs `index:value`, with blanks between them; `qid:` and one
-`cost:number` may stand among the pairs, comments behind them, and lines may be blank. It is cut at its separators all
-at once, and Arrow reads the indices and the values where they stand. Whatever is not plain is told from what is, and no
-more: other lines, and all errors, are for :mod:`app.formats.svmlight_lines`.
+`cost:number` may be among the pairs, comments behind them, and lines may be blank. It is cut at its separators all at
+once, and Arrow reads the indices and the values in place. This module only detects that a block is not plain: other
+lines, and all errors, are for :mod:`app.formats.svmlight_lines`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PlainBlock(NamedTuple):
     Attributes
     ----------
     lines : int64 array, shape (n_rows,)
-        On which of the block's lines each row stands, from 0.
+        The line of each row in the block, from 0.
     codes : int64 array, shape (n_rows,)
         Index into `names` of each row's label.
     names : list of bytes
@@ -123,7 +123,7 @@ def plain_block(block: bytes, sets: bool) -> PlainBlock | None:
 
 
 def _tokens(block: bytes) -> _Tokens | None:
-    """What stands between the separators of a block that ends with one; None where something else is in it."""
+    """The tokens between the separators of a block that ends with one; None if the block has anything else."""
     if b"#" in block:
         block = _COMMENT.sub(b"", block)
     data = as_array(block)

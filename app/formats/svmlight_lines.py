@@ -13,17 +13,18 @@ from app.formats.matrix import MAX_INDEX
 from app.formats.table import Problems, shorten
 
 _MAX_ERRORS = 10_000
-_NO_LABEL, _LABEL_LIST, _NOT_A_PAIR, _INDEX_RANGE, _ORDER, _COSTS = 10, 11, 12, 13, 14, 15
+_NO_LABEL, _LABEL_LIST, _NOT_A_PAIR, _INDEX_RANGE, _ORDER, _COSTS, _ZERO = 10, 11, 12, 13, 14, 15, 16
 
 _DETAILS = {
     NOT_A_NUMBER: "'{}' has no number after the colon",
     NOT_FINITE: "'{}' is not a finite number",
     _NO_LABEL: "the line begins with the feature '{}', expected a label",
-    _LABEL_LIST: "'{}' is a list of labels, expected one label (label_separator=, reads sets)",
+    _LABEL_LIST: "'{}' is a list of labels, expected one label (pass label_separator=, to read sets)",
     _NOT_A_PAIR: "'{}' is not index:value",
     _INDEX_RANGE: f"the index of '{{}}' is not between 1 and {MAX_INDEX}",
     _ORDER: "the index of '{}' is not greater than the one before it",
-    _COSTS: "'{}' is the second cost of the row",
+    _ZERO: "the index of '{}' is 0, but indices begin at 1; pass zero_based=true if indices begin at 0",
+    _COSTS: "'{}' is a second cost in the row",
 }
 
 
@@ -57,10 +58,12 @@ class Columns(NamedTuple):
     errors: npt.NDArray[np.int64]
 
 
-def read_lines(data: npt.NDArray[np.uint8], first_line: int, sets: bool, problems: Problems) -> tuple[Columns, int]:
+def read_lines(
+    data: npt.NDArray[np.uint8], first_line: int, sets: bool, problems: Problems, first_index: int = 1
+) -> tuple[Columns, int]:
     """What is in the lines of data, all numbers read, and how many lines they are; `problems` takes what is wrong."""
     room = _room(data)
-    n_lines, n_rows, nnz, n_longs, n_errors = _scan(data, len(data), first_line, sets, room)
+    n_lines, n_rows, nnz, n_longs, n_errors = _scan(data, len(data), first_line, sets, room, first_index)
     columns = Columns(
         labels=room.labels[:n_rows],
         lines=room.lines[:n_rows],
@@ -102,7 +105,7 @@ def _room(data: npt.NDArray[np.uint8]) -> Columns:
 
 
 @njit(cache=True, nogil=True)
-def _scan(data, end, first_line, sets, columns):  # type: ignore[no-untyped-def]
+def _scan(data, end, first_line, sets, columns, first_index):  # type: ignore[no-untyped-def]
     """Read lines into the columns; a line with an error is counted and left.
 
     Returns how many lines, rows, pairs, long numbers and errors there are.
@@ -120,7 +123,9 @@ def _scan(data, end, first_line, sets, columns):  # type: ignore[no-untyped-def]
             columns.costs[n_rows, 0] = columns.costs[n_rows, 1] = 0
             row_nnz, row_longs = nnz, n_longs
             if code == EXACT:
-                p, start, code, nnz, n_longs = _read_features(data, p, end, line, n_rows, nnz, n_longs, columns)
+                p, start, code, nnz, n_longs = _read_features(
+                    data, p, end, line, n_rows, nnz, n_longs, columns, first_index
+                )
             if code == EXACT:
                 columns.lines[n_rows] = line
                 columns.n_features[n_rows] = nnz - row_nnz
@@ -145,7 +150,7 @@ def _scan(data, end, first_line, sets, columns):  # type: ignore[no-untyped-def]
 def _read_labels(data, start, end, sets):  # type: ignore[no-untyped-def]
     """Where the label ends that begins a line, and its code.
 
-    Where rows have sets, the label is all that stands before the first feature: one token, and the next after a comma.
+    Where rows have sets, the label is everything before the first feature: one token, and the next after a comma.
     """
     p = _token(data, start, end)
     code = _label_code(data, start, p)
@@ -163,9 +168,9 @@ def _read_labels(data, start, end, sets):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _read_features(data, p, end, line, row, nnz, n_longs, columns):  # type: ignore[no-untyped-def]
+def _read_features(data, p, end, line, row, nnz, n_longs, columns, first_index):  # type: ignore[no-untyped-def]
     """Read what follows the label; the end of the line, or of a faulty token, its start and code, and the counts."""
-    before = np.int64(0)
+    before = first_index - np.int64(1)
     code = EXACT
     start = p
     while code == EXACT:
@@ -186,7 +191,9 @@ def _read_features(data, p, end, line, row, nnz, n_longs, columns):  # type: ign
                 columns.costs[row, 1] = p
             elif not _is_qid(data, start, p):
                 code = _NOT_A_PAIR
-        elif index == 0 or index > MAX_INDEX:
+        elif index < first_index:
+            code = _ZERO
+        elif index - first_index >= MAX_INDEX:
             code = _INDEX_RANGE
         elif index <= before:
             code = _ORDER
@@ -200,7 +207,7 @@ def _read_features(data, p, end, line, row, nnz, n_longs, columns):  # type: ign
                 columns.longs[n_longs, 3] = line
                 n_longs += 1
                 code = EXACT
-            columns.indices[nnz] = index - 1
+            columns.indices[nnz] = index - first_index
             columns.values[nnz] = value
             nnz += 1
     return p, start, code, nnz, n_longs
@@ -242,7 +249,7 @@ def _is_cost(data, start, end):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _label_code(data, start, end):  # type: ignore[no-untyped-def]
-    """Tell a label from a feature (12:...) and from a list of labels (3,5)."""
+    """Distinguish a label from a feature (12:...) and from a list of labels (3,5)."""
     p = start
     commas = 0
     while p < end and (48 <= data[p] <= 57 or (data[p] == 44 and start < p < end - 1)):

@@ -1,4 +1,4 @@
-"""What a parsed file is: labels, a sparse matrix or texts, and the errors that stop it from being one."""
+"""A parsed file: labels with a sparse matrix or texts, and the errors of faulty files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
+from app.datasets.recipe_schemas import TableColumns
+from app.datasets.schemas import LabelType
 from app.plurals import counted
-from app.schemas.datasets.tables import TableColumns
 
 Kind = Literal["text", "sparse", "table"]
 # faults that an option of the import keeps away: in a column of numbers a text, a number with a comma, an empty cell;
-# a key of JSON that nothing was said of
-Cause = Literal["text", "decimal_comma", "empty", "unknown_key"]
+# a key of JSON that nothing was said of; a row without a label
+Cause = Literal["text", "decimal_comma", "empty", "unknown_key", "no_label"]
 
 MAX_REPORTED = 20
 MAX_LISTED = 100_000
@@ -37,7 +38,7 @@ class RowError:
 
 
 class FormatError(Exception):
-    """A file is not what its format says.
+    """A file does not conform to its format.
 
     Attributes
     ----------
@@ -135,9 +136,13 @@ class Parsed:
     label_indptr : int64 array, shape (n + 1,), or None
         Where the labels of each row begin in `y`; None where each row has one.
     columns : TableColumns or None
-        Of a table, and where columns were told by their values.
+        Columns of a table, and which of them were inferred from their values.
     ids : Texts or None
         What the file calls its rows; None where it does not.
+    n_left_out: int
+        Rows of the file that are not here: they have no label, or with `without_label=only` have one.
+    label_type: str or None
+        How its labels are read, as text, boolean, number or integer; None where nobody knows.
     """
 
     kind: Kind
@@ -151,6 +156,8 @@ class Parsed:
     label_indptr: npt.NDArray[np.int64] | None = None
     columns: TableColumns | None = None
     ids: Texts | None = None
+    n_left_out: int = 0
+    label_type: LabelType | None = None
 
     @property
     def n_rows(self) -> int:

@@ -19,7 +19,7 @@ class TextBlob:
         self._lengths = Growing(np.int64)
 
     def add(self, blob: npt.NDArray[np.uint8], lengths: npt.NDArray[np.int64]) -> None:
-        """Append texts that stand one after another in `blob`, `lengths` bytes each."""
+        """Append texts that are concatenated in `blob`, `lengths` bytes each."""
         self._bytes.extend(blob)
         self._lengths.extend(lengths)
 

@@ -17,14 +17,14 @@ _DETAILS = {
 
 
 class Weights:
-    """Rows' weights, one float64 a row; `column` is what errors call the place where they stand."""
+    """Rows' weights, one float64 a row; `column` is their name in errors."""
 
     def __init__(self, column: str) -> None:
         self._column = column
         self._weights = Growing(np.float64)
 
     def add(self, values: npt.NDArray[np.float64], rows: npt.NDArray[np.int64], problems: Problems) -> None:
-        """Append the weights of rows, of which row k stands on line `rows[k]`.
+        """Append the weights of rows, of which row k is on line `rows[k]`.
 
         Weights that are not positive and finite are noted in `problems`.
         """

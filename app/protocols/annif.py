@@ -1,38 +1,43 @@
 """Annif's REST protocol: projects are models of texts, subjects their labels, what is to be learnt is feedback.
 
-Scores are probabilities where the model tells them, else 1 / (1 + exp(-score)), which has the same order.
+Scores are probabilities if the model has them, else 1 / (1 + exp(-score)), which has the same order.
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Query, Request, Response
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
 
-from app.api.common.parameters import Db, Ref
-from app.api.common.problems import responses
-from app.errors import InvalidInput, Item
-from app.protocols.asking import (
+from app.errors import MAX_ITEMS, InvalidInput, Item
+from app.hierarchies import service as hierarchies
+from app.hierarchies.label_facts import name_in, name_key, named_labels
+from app.hierarchies.schemas import Hierarchy
+from app.http.parameters import Db, Ref
+from app.http.problems import responses
+from app.models import service as models
+from app.models.schemas import Model
+from app.predictions.inference import infer, most_instances
+from app.predictions.model_cache import LoadedModel
+from app.predictions.service import MAX_LABELS, MAX_TOP
+from app.protocols.adapter import (
     EDITOR,
     VIEWER,
     ProtocolRoute,
     answer_json,
     answered,
-    ask,
     json_of,
-    most_instances,
     object_of,
     report_feedback,
     require_few,
 )
-from app.schemas.models.models import Model
-from app.services.hierarchies.label_facts import name_in
-from app.services.models import models
-from app.services.predictions.model_cache import LoadedModel
-from app.services.predictions.predictions import MAX_LABELS, MAX_TOP
+from app.storable_text import require_storable
+from app.store.languages import language_scores
 from app.version import VERSION
 
 router = APIRouter(prefix="/v1", tags=["annif"], dependencies=[VIEWER], route_class=ProtocolRoute)
@@ -42,6 +47,9 @@ _Least = Annotated[float, Query(ge=0, le=1)]
 _MOST_FIELDS = 20
 # how many labels above the suggestions are looked past
 _PASSED = 100
+_SHOWN = 3
+# models or hierarchies in a list, which the protocol has in one page
+_LISTED = 1000
 
 
 @router.get("/", responses=responses(401))
@@ -53,13 +61,44 @@ def annif_information() -> dict[str, str]:
 @router.get("/projects", responses=responses(401))
 def annif_projects(session: Db) -> dict[str, Any]:
     """The newest thousand models as projects."""
-    return {"projects": [_project(model) for model in models.page(session, 1000).items]}
+    return {"projects": _projects(session, models.page(session, _LISTED).items)}
 
 
 @router.get("/projects/{ref}", responses=responses(401, 404, 422))
 def annif_project(session: Db, ref: Ref) -> dict[str, Any]:
     """One model as a project."""
-    return _project(models.get(session, ref))
+    return _projects(session, [models.get(session, ref)])[0]
+
+
+@router.get("/vocabs", responses=responses(401))
+def annif_vocabs(session: Db) -> dict[str, Any]:
+    """The newest thousand hierarchies as vocabularies."""
+    return {"vocabs": [_vocab(hierarchy) for hierarchy in hierarchies.page(session, _LISTED).items]}
+
+
+_DETECTED = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["languages", "text"],
+                    "properties": {
+                        "languages": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                        "text": {"type": "string"},
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+@router.post("/detect-language", openapi_extra=_DETECTED, responses=responses(400, 401, 413, 422))
+async def annif_detect_language(request: Request) -> Response:
+    """The probability of each of `languages` (ISO 639-1) for `text`; `null` has that of all other languages."""
+    return await run_in_threadpool(_detected, await request.body())
 
 
 @router.post("/projects/{ref}/suggest", responses=responses(401, 404, 409, 413, 422))
@@ -92,17 +131,20 @@ def _learnt(request: Request, loaded: LoadedModel, content: bytes) -> Response:
         raise InvalidInput("The body must be a list of documents.")
     require_few(len(documents), most_instances(request), "")
     labels = {facts["id"]: label for label, facts in loaded.labels.shown.items() if "id" in facts}
+    named = named_labels(loaded.labels.shown)
     known = {*loaded.model.classes, *loaded.nodes}
     kept = [
-        (one.get("text"), _subjects(one, labels, known)) if isinstance(one, dict) else (None, []) for one in documents
+        (one.get("text"), _subjects(one, labels, known, named)) if isinstance(one, dict) else (None, [])
+        for one in documents
     ]
     bare = [
         Item("subjects are needed, each with its uri or its label", f"/{at}/subjects")
         for at, (_, of) in enumerate(kept)
         if not of
     ]
+    bare += list(_ambiguous(kept, known, named))
     if bare:
-        raise InvalidInput("The documents are not valid.", bare)
+        raise InvalidInput("The documents are not valid.", bare[:MAX_ITEMS])
     try:
         report_feedback(request, loaded, [({"text": text}, subjects, None) for text, subjects in kept])
     except InvalidInput as error:
@@ -122,18 +164,40 @@ def _in_document(pointer: str | None) -> str | None:
     return pointer and "/".join(parts)
 
 
-def _subjects(document: dict[str, Any], labels: Mapping[str, str], known: Collection[str]) -> list[Any]:
+def _ambiguous(
+    kept: list[tuple[Any, list[Any]]], known: Collection[str], named: Mapping[str, list[str]]
+) -> Iterator[Item]:
+    """The subjects whose name several concepts have."""
+    for at, (_, subjects) in enumerate(kept):
+        for place, subject in enumerate(subjects):
+            concepts = [] if subject in known else named.get(name_key(subject), [])
+            if len(concepts) > 1:
+                some = ", ".join(concepts[:_SHOWN]) + (", ..." if len(concepts) > _SHOWN else "")
+                detail = f"{len(concepts)} concepts are called {subject!r:.80}: {some}; give the uri of one"
+                yield Item(detail, f"/{at}/subjects/{place}")
+
+
+def _subjects(
+    document: dict[str, Any], labels: Mapping[str, str], known: Collection[str], named: Mapping[str, list[str]]
+) -> list[Any]:
     """The labels of a document's subjects: what the vocabulary or the model knows by the URI, or else by the label.
+
+    A label is that of a class or node, or the preferred name of one concept alone in any language.
 
     What neither knows is new, and its URI names it, as in the corpora of which models of subjects are trained.
     """
     given: Any = document.get("subjects")
-    named = [one if isinstance(one, dict) else {} for one in (given if isinstance(given, list) else [])]
-    told = [(one.get("uri"), one.get("label")) for one in named]
-    return [
-        labels.get(str(uri)) or (label if str(uri) not in known and str(label) in known else uri or label)
-        for uri, label in told
-    ]
+    entries = [one if isinstance(one, dict) else {} for one in (given if isinstance(given, list) else [])]
+    found: list[Any] = []
+    for uri, label in ((one.get("uri"), one.get("label")) for one in entries):
+        by_name = named.get(name_key(label), []) if str(label) not in known else [label]
+        if uri is not None and (str(uri) in labels or str(uri) in known):
+            found.append(labels.get(str(uri), uri))
+        elif len(by_name) == 1:
+            found.append(by_name[0])
+        else:
+            found.append(uri or label)
+    return found
 
 
 def _of_form(request: Request, loaded: LoadedModel, content: bytes) -> Response:
@@ -156,14 +220,45 @@ def _of_documents(request: Request, loaded: LoadedModel, content: bytes, limit: 
     return answer_json([{"document_id": id, "results": results} for id, results in zip(ids, found, strict=True)])
 
 
-def _project(model: Model) -> dict[str, Any]:
+def _detected(content: bytes) -> Response:
+    document = object_of(content)
+    text, languages = document.get("text"), document.get("languages")
+    if type(text) is not str:
+        raise InvalidInput("The body must be an object with a text.", [Item("a text is needed", "/text")])
+    if not isinstance(languages, list) or not languages or not all(type(one) is str for one in languages):
+        raise InvalidInput("The body must name languages.", [Item("a list of language codes, as en", "/languages")])
+    try:
+        found = language_scores(text, languages)
+    except ValueError as error:
+        raise InvalidInput("The languages are not valid.", [Item(str(error), "/languages")]) from None
+    return answer_json({"results": [{"language": language, "score": score} for language, score in found.items()]})
+
+
+def _projects(session: Session, shown: Sequence[Model]) -> list[dict[str, Any]]:
+    latest = [model.latest for model in shown if model.latest is not None]
+    languages = models.languages_of(session, latest)
+    ids = {version.hierarchy for version in latest if version.hierarchy is not None}
+    vocabs = {id: _vocab(hierarchies.get(session, id)) for id in ids}
+    return [
+        {
+            "project_id": model.name,
+            "name": model.name,
+            "language": "und" if model.latest is None else languages.get(model.latest.id, "und"),
+            "backend": {"backend_id": "polymargin"},
+            "vocab": None if model.latest is None else vocabs.get(model.latest.hierarchy or ""),
+            "is_trained": model.latest is not None,
+            "modification_time": None if model.latest is None else model.latest.created_at,
+        }
+        for model in shown
+    ]
+
+
+def _vocab(hierarchy: Hierarchy) -> dict[str, Any]:
     return {
-        "project_id": model.name,
-        "name": model.name,
-        "language": "und",
-        "backend": {"backend_id": "polymargin"},
-        "is_trained": model.latest is not None,
-        "modification_time": None if model.latest is None else model.latest.created_at,
+        "vocab_id": hierarchy.name,
+        "languages": [language for language in hierarchy.languages if language != "und"],
+        "size": hierarchy.n_nodes,
+        "loaded": True,
     }
 
 
@@ -173,7 +268,7 @@ def _suggested(
     top_k = limit
     if loaded.model.names_sets and loaded.nodes:
         top_k = max(limit, min(limit + _PASSED, MAX_TOP, MAX_LABELS // len(texts)))
-    answer = ask(request, loaded, [{"text": text} for text in texts], top_k=top_k)
+    answer = infer(request.app.state, loaded, {"instances": [{"text": text} for text in texts], "top_k": top_k})
     found = []
     for prediction in answer["predictions"]:
         scored = [(entry, _worth(entry)) for entry in _lowest(loaded, prediction)]
@@ -213,7 +308,8 @@ def _form(content: bytes) -> dict[str, str]:
         raise InvalidInput("The body must be a form (application/x-www-form-urlencoded) with a text.") from None
     if "text" not in fields:
         raise InvalidInput("The body must be a form.", [Item("a text is needed", "/text")])
-    return {name: values[0] for name, values in fields.items()}
+    require_storable(given := {name: values[0] for name, values in fields.items()})
+    return given
 
 
 def _number(

@@ -7,8 +7,10 @@ from itertools import islice
 from typing import Any, Literal
 
 from app.errors import InvalidInput, Item, Malformed
-from app.protocols.asking import reads_texts, require_few
-from app.services.predictions.model_cache import LoadedModel
+from app.predictions.model_cache import LoadedModel
+from app.protocols.adapter import reads_texts, require_few
+from app.storable_text import require_storable
+from app.values import canonical
 
 _FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 _Kind = Literal["texts", "named", "numbered", "records"]
@@ -48,6 +50,7 @@ def from_csv(loaded: LoadedModel, content: bytes, most: int) -> list[Any]:
     if head is None:
         raise Malformed("The body is empty; CSV with a head was expected.")
     require_few(len(rows), most, "")
+    require_storable([head, *rows])
     kind, instances = _kind(loaded), []
     _require_once(kind, head, "")
     for number, row in enumerate(rows):
@@ -58,7 +61,7 @@ def from_csv(loaded: LoadedModel, content: bytes, most: int) -> list[Any]:
 
 
 def _kind(loaded: LoadedModel) -> _Kind:
-    # asked once a request: a model of some of its dataset's features makes the list of their names anew
+    # asked once a request: a model of some of its dataset's features builds the list of their names each time
     if reads_texts(loaded):
         return "texts"
     if loaded.features.columns is not None:
@@ -114,7 +117,7 @@ def _instance(kind: _Kind, columns: Sequence[str], row: Sequence[Any]) -> Any:
 def _cells(
     loaded: LoadedModel, kind: _Kind, head: Sequence[str], row: Sequence[str], number: int
 ) -> Sequence[str | float | None]:
-    """Cells of CSV as the values that they stand for."""
+    """Cells of CSV as the values that they encode."""
     columns = loaded.features.columns
     if columns is not None:
         as_numbers = set(columns.numbers)
@@ -129,7 +132,7 @@ def _numbers(row: Sequence[str], number: int) -> list[float | None]:
     try:
         if any("_" in cell for cell in row):  # which Python alone takes for a part of a number
             raise ValueError
-        return [float(cell) if cell.strip() else None for cell in row]
+        return [float(canonical(cell, "number")) if cell.strip() else None for cell in row]
     except ValueError:
         raise _fault("a cell is no number", f"/{number}") from None
 

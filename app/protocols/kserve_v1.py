@@ -4,12 +4,20 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from app.api.common.parameters import Db, Ref
-from app.api.common.problems import responses
 from app.errors import InvalidInput, Item
-from app.protocols.asking import VIEWER, ProtocolRoute, answer_json, answered, ask, loaded_model, object_of, reads_texts
-from app.services.models import models
-from app.services.predictions.model_cache import LoadedModel
+from app.http.parameters import Db, Ref
+from app.http.problems import responses
+from app.models import service as models
+from app.predictions.inference import infer, loaded_model
+from app.predictions.model_cache import LoadedModel
+from app.protocols.adapter import (
+    VIEWER,
+    ProtocolRoute,
+    answer_json,
+    answered,
+    object_of,
+    reads_texts,
+)
 
 router = APIRouter(prefix="/v1/models", tags=["kserve v1"], dependencies=[VIEWER], route_class=ProtocolRoute)
 
@@ -44,5 +52,5 @@ def _predicted(request: Request, loaded: LoadedModel, content: bytes) -> Respons
         raise InvalidInput("The body must be an object.", [Item("a list of instances is needed", "/instances")])
     if reads_texts(loaded):
         instances = [{"text": one} if type(one) is str else one for one in instances]
-    answer = ask(request, loaded, instances, **document)
+    answer = infer(request.app.state, loaded, {"instances": instances, **document})
     return answer_json({"predictions": answer["predictions"], "model_version": str(answer["version"])})

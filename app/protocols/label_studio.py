@@ -1,7 +1,7 @@
 """Label Studio's protocol for machine learning backends, a backend a model: ``/label-studio/NAME``.
 
 Label Studio sends the key as the password of HTTP Basic. Answers are pre-annotations of the first Choices or Taxonomy
-of the project's labeling configuration. Annotations that its webhooks tell of are kept as feedback, of which rules make
+of the project's labeling configuration. Annotations that its webhooks report are kept as feedback, of which rules make
 the next version.
 """
 
@@ -12,24 +12,23 @@ from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 from fastapi import APIRouter, Request, Response
 
-from app.api.common.parameters import Ref
-from app.api.common.problems import responses
 from app.errors import InvalidInput, Item
-from app.protocols.asking import (
+from app.http.parameters import Ref
+from app.http.problems import responses
+from app.predictions.inference import infer, loaded_model, most_instances
+from app.predictions.model_cache import LoadedModel
+from app.protocols.adapter import (
     EDITOR,
     VIEWER,
     ProtocolRoute,
     answer_json,
     answered,
-    ask,
-    loaded_model,
-    most_instances,
     object_of,
     reads_texts,
     report_feedback,
     require_few,
 )
-from app.services.predictions.model_cache import LoadedModel
+from app.protocols.choices import Choice, ChosenLabels, from_elements, from_task
 
 router = APIRouter(
     prefix="/label-studio/{ref}", tags=["label studio"], dependencies=[VIEWER], route_class=ProtocolRoute
@@ -43,12 +42,20 @@ _ANNOTATED = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED")
 
 @dataclass(frozen=True)
 class _Control:
-    """What annotators choose by: its tag, its name, the object it belongs to, and that object's field of a task."""
+    """What annotators choose by: its tag, its name, the object it belongs to, that object's field, and the choices."""
 
     tag: str
     name: str
     to_name: str
     field: str
+    choices: tuple[Choice, ...] = ()
+    choices_field: str | None = None
+    is_single: bool = False
+
+    def offered(self, data: Any) -> tuple[Choice, ...]:
+        """The choices that the configuration or the task lists; none where they are kept elsewhere."""
+        given = data.get(self.choices_field) if self.choices_field and isinstance(data, dict) else None
+        return (*self.choices, *from_task(given))
 
 
 @router.get("", name="label_studio_root", responses=_ERRORS)
@@ -93,8 +100,15 @@ def _predicted(request: Request, loaded: LoadedModel, content: bytes) -> Respons
     control = _control(document.get("label_config"), "/label_config")
     if not tasks:
         return answer_json({"results": [], "model_version": _version(loaded)})
-    answer = ask(request, loaded, _instances(loaded, control, [task["data"] for task in tasks]))
-    results = [_result(loaded, control, prediction) for prediction in answer["predictions"]]
+    instances = _instances(loaded, control, [task["data"] for task in tasks])
+    answer = infer(request.app.state, loaded, {"instances": instances})
+    known: dict[tuple[Choice, ...], ChosenLabels] = {}
+    results = []
+    for task, prediction in zip(tasks, answer["predictions"], strict=True):
+        offered = control.offered(task["data"])
+        if offered and offered not in known:
+            known[offered] = ChosenLabels(loaded, offered)
+        results.append(_result(loaded, control, known.get(offered), prediction))
     return answer_json({"results": results, "model_version": _version(loaded)})
 
 
@@ -109,10 +123,10 @@ def _annotated(request: Request, loaded: LoadedModel, document: dict[str, Any]) 
     """Keep what an annotation of one task chooses; one that was skipped, or chooses nothing, says nothing."""
     annotation, task, project = (_object(document, name) for name in ("annotation", "task", "project"))
     control = _control(project.get("label_config"), "/project/label_config")
-    labels = _chosen(control, annotation.get("result"))
+    data = task.get("data")
+    labels = _chosen(loaded, control, annotation.get("result"), data)
     if annotation.get("was_cancelled") or not labels:
         return
-    data = task.get("data")
     if not isinstance(data, dict):
         raise _fault("the data of the task was expected: let the webhook send its payload", "/task/data")
     (instance,) = _instances(loaded, control, [data])
@@ -128,8 +142,8 @@ def _object(document: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _chosen(control: _Control, regions: Any) -> list[Any]:
-    """The labels of the control's own region; of a taxonomy the last of each path."""
+def _chosen(loaded: LoadedModel, control: _Control, regions: Any, data: Any) -> list[Any]:
+    """The labels of the control's own region; a choice that maps to no label of the model is a label itself."""
     kind = control.tag.lower()
     for region in regions if isinstance(regions, list) else []:
         if isinstance(region, dict) and region.get("from_name") == control.name:
@@ -137,8 +151,19 @@ def _chosen(control: _Control, regions: Any) -> list[Any]:
             given = value.get(kind) if isinstance(value, dict) else None
             if not isinstance(given, list) or (kind == "taxonomy" and not all(map(_is_path, given))):
                 raise _fault(f"a list of {kind} was expected", "/annotation/result")
-            return given if kind == "choices" else [path[-1] for path in given]
+            paths = [tuple(one) if isinstance(one, list) else (one,) for one in given]
+            labels = ChosenLabels(loaded, control.offered(data) or _as_choices(paths)).label_of
+            return [labels.get(path, path[-1]) for path in paths]
     return []
+
+
+def _as_choices(paths: list[tuple[Any, ...]]) -> tuple[Choice, ...]:
+    """The choices of a project whose configuration does not list them, as an annotation names them."""
+    below: dict[str, list[tuple[Any, ...]]] = {}
+    for path in paths:
+        if path and isinstance(path[0], str):
+            below.setdefault(path[0], []).append(path[1:])
+    return tuple(Choice(word, (word,), _as_choices(rest)) for word, rest in below.items())
 
 
 def _is_path(given: Any) -> bool:
@@ -158,7 +183,16 @@ def _control(config: Any, pointer: str) -> _Control:
     for tag in root.iter():
         name, to_name = tag.get("name"), tag.get("toName")
         if tag.tag in ("Choices", "Taxonomy") and name and to_name in fields:
-            return _Control(tag.tag, name, str(to_name), fields[to_name][1:])
+            dynamic = tag.get("value", "")
+            return _Control(
+                tag.tag,
+                name,
+                str(to_name),
+                fields[to_name][1:],
+                from_elements(tag),
+                dynamic[1:] if dynamic.startswith("$") else None,
+                tag.get("maxUsages") == "1" or (tag.tag == "Choices" and tag.get("choice", "single") != "multiple"),
+            )
     raise _fault("a Choices or Taxonomy whose toName is an object with a value such as $text was expected", pointer)
 
 
@@ -178,20 +212,37 @@ def _instances(loaded: LoadedModel, control: _Control, tasks: list[dict[str, Any
     return [{"text": data[control.field]} for data in tasks]
 
 
-def _result(loaded: LoadedModel, control: _Control, prediction: dict[str, Any]) -> dict[str, Any]:
-    if control.tag == "Choices":
-        value = {"choices": [prediction["label"]]}
+def _result(
+    loaded: LoadedModel, control: _Control, chosen: ChosenLabels | None, prediction: dict[str, Any]
+) -> dict[str, Any]:
+    """The labels of one answer by the project's choices; labels for which there is no choice are left out."""
+    paths = _paths(control, chosen, prediction["labels"])
+    result = []
+    if paths:
+        kind = control.tag.lower()
+        value = {kind: [path[-1] for path in paths] if kind == "choices" else [list(path) for path in paths]}
+        result = [{"from_name": control.name, "to_name": control.to_name, "type": kind, "value": value}]
+    return {"result": result, "score": _score(prediction), "model_version": _version(loaded)}
+
+
+def _paths(control: _Control, chosen: ChosenLabels | None, labels: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    if chosen is not None:
+        paths = [chosen.path_of[each["label"]] for each in labels if each["label"] in chosen.path_of]
+    elif control.tag == "Choices":
+        paths = [(each["label"],) for each in labels]
     else:
-        path = prediction["path"]
-        value = {"taxonomy": [[prediction["label"]] if path is None else [step["label"] for step in path]]}
-    choice = {
-        "from_name": control.name,
-        "to_name": control.to_name,
-        "type": control.tag.lower(),
-        "value": value,
-    }
-    score = prediction.get("probability", prediction["score"])
-    return {"result": [choice], "score": score, "model_version": _version(loaded)}
+        paths = [tuple(each.get("path") or [each["label"]]) for each in labels]
+    return paths[:1] if control.is_single else paths
+
+
+def _score(prediction: dict[str, Any]) -> float | None:
+    """How sure the answer is: as its least sure label; of an empty one, as that the best label is not in it."""
+    if prediction["labels"]:
+        worth = [label.get("probability", label["score"]) for label in prediction["labels"]]
+        return min((each for each in worth if each is not None), default=None)
+    if "probability" in prediction:
+        return 1.0 - float(prediction["probability"])
+    return None if prediction["score"] is None else -float(prediction["score"])
 
 
 def _version(loaded: LoadedModel) -> str:

@@ -7,24 +7,24 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from app.api.common.parameters import Ref
-from app.api.common.problems import responses
 from app.errors import InvalidInput, Item, NotFound, UnsupportedFormat
-from app.protocols.asking import (
+from app.http.parameters import Ref
+from app.http.problems import responses
+from app.operation import readiness
+from app.predictions.inference import infer, loaded_model, most_instances
+from app.predictions.model_cache import LoadedModel
+from app.protocols.adapter import (
     VIEWER,
     ProtocolRoute,
     answer_json,
     answered,
-    ask,
-    loaded_model,
-    most_instances,
     object_of,
 )
 from app.protocols.frames import from_csv, from_document
-from app.services.predictions.model_cache import LoadedModel
 from app.version import VERSION
 
 router = APIRouter(tags=["mlflow"], dependencies=[VIEWER], route_class=ProtocolRoute)
+probes = APIRouter(tags=["mlflow"], route_class=ProtocolRoute)
 
 _ERRORS = responses(401, 404, 409, 422)
 _ASKING = responses(401, 404, 409, 413, 415, 422)
@@ -48,14 +48,19 @@ async def mlflow_version(request: Request, ref: Ref) -> Response:
 
 @router.post("/mlflow/{ref}/invocations", responses=_ASKING)
 async def mlflow_invocations(request: Request, ref: Ref) -> Response:
-    """The label of every row of a data frame; with `{"params": {"top_k": 3}}` whole predictions."""
+    """The label, or set of labels, of every row of a data frame; with `{"params": {"top_k": 3}}` whole predictions."""
     return await answered(request, ref, _predicted)
 
 
-@router.get("/ping", responses=_ERRORS)
-async def default_ping(request: Request) -> Response:
-    """The model that POLYMARGIN_MLFLOW_MODEL names can be loaded, and now is."""
-    return await mlflow_ping(request, _default(request))
+@probes.get("/ping", responses=responses(404))
+def default_ping(request: Request) -> Response:
+    """Predictions are answered, as the database is there; a probe, which needs no key and loads no model."""
+    _default(request)
+    is_ready = readiness.check(request.app.state.sessions).database == "ok"
+    return Response("\n", 200 if is_ready else 503, media_type="application/json")
+
+
+router.routes.extend(probes.routes)  # as they are: a router that is included would ask for the key
 
 
 @router.get("/version", response_class=Response, responses=_ERRORS | _PLAIN)
@@ -90,6 +95,11 @@ def _predicted(request: Request, loaded: LoadedModel, content: bytes) -> Respons
         instances = from_document(loaded, document, most_instances(request))
     else:
         raise UnsupportedFormat("The Content-Type must be application/json or text/csv.")
-    answer = ask(request, loaded, instances, **options)
-    found = answer["predictions"] if options else [prediction["label"] for prediction in answer["predictions"]]
+    answer = infer(request.app.state, loaded, {"instances": instances, **options})
+    if options:
+        found = answer["predictions"]
+    elif answer["set"]:
+        found = [[label["label"] for label in prediction["labels"]] for prediction in answer["predictions"]]
+    else:
+        found = [prediction["labels"][0]["label"] for prediction in answer["predictions"]]
     return answer_json({"predictions": found})

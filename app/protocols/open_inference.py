@@ -5,36 +5,38 @@ Texts are one BYTES input; features one input of numbers, shape [rows, features]
 """
 
 import zlib
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from app.api.common.parameters import Number, Ref
-from app.api.common.problems import responses
 from app.errors import InvalidInput, Item, Malformed, TooLarge
-from app.protocols.asking import (
+from app.http.parameters import Number, Ref
+from app.http.problems import responses
+from app.operation import readiness
+from app.predictions.inference import infer, loaded_model, most_instances
+from app.predictions.model_cache import LoadedModel
+from app.predictions.service import MAX_TOP
+from app.protocols.adapter import (
     VIEWER,
     ProtocolRoute,
     answer_json,
-    ask,
-    loaded_model,
-    most_instances,
     object_of,
     reads_texts,
     require_few,
 )
 from app.protocols.tensors import Tensor, as_bytes, as_json, read
-from app.services.predictions.model_cache import LoadedModel
 from app.version import VERSION
 
 router = APIRouter(prefix="/v2", tags=["open inference"], dependencies=[VIEWER], route_class=ProtocolRoute)
+health = APIRouter(prefix="/v2/health", tags=["open inference"], route_class=ProtocolRoute)
 
 _HEADER = "inference-header-content-length"
 _ERRORS = responses(401, 404, 409, 422)
 _INFER = responses(401, 404, 409, 413, 422)
-_OUTPUTS = ("labels", "scores", "probabilities")
+_DATATYPES = {"labels": "BYTES", "selected": "BOOL"}
 
 
 @router.get("", responses=responses(401))
@@ -43,16 +45,20 @@ def server_metadata() -> dict[str, Any]:
     return {"name": "polymargin", "version": VERSION, "extensions": ["binary_tensor_data"]}
 
 
-@router.get("/health/live", responses=responses(401))
+@health.get("/live", responses=responses())
 def server_live() -> Response:
-    """The process answers."""
+    """The process answers; a probe, which needs no key."""
     return answer_json({"live": True})
 
 
-@router.get("/health/ready", responses=responses(401))
-def server_ready() -> Response:
-    """Predictions are answered: the database, where the key was found, is there."""
-    return answer_json({"ready": True})
+@health.get("/ready", responses=responses())
+def server_ready(request: Request) -> Response:
+    """Predictions are answered, as the database is there; a probe, which needs no key."""
+    is_ready = readiness.check(request.app.state.sessions).database == "ok"
+    return answer_json({"ready": is_ready}, 200 if is_ready else 503)
+
+
+router.routes.extend(health.routes)  # as they are: a router that is included would ask for the key
 
 
 @router.get("/models/{ref}", responses=_ERRORS)
@@ -102,8 +108,7 @@ def _metadata(loaded: LoadedModel) -> Response:
         inputs += [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in words]
     else:
         inputs = [{"name": "features", "datatype": "FP32", "shape": [-1, loaded.features.n_given]}]
-    outputs = [{"name": "labels", "datatype": "BYTES", "shape": [-1, -1]}]
-    outputs += [{"name": name, "datatype": "FP64", "shape": [-1, -1]} for name in _names(loaded)[1:]]
+    outputs = [{"name": name, "datatype": _DATATYPES.get(name, "FP64"), "shape": [-1, -1]} for name in _names(loaded)]
     version = loaded.version
     return answer_json(
         {
@@ -121,7 +126,10 @@ def _ready(loaded: LoadedModel) -> Response:
 
 
 def _names(loaded: LoadedModel) -> tuple[str, ...]:
-    return _OUTPUTS if loaded.model.reliability is not None else _OUTPUTS[:2]
+    names = ["labels", "scores"]
+    if loaded.model.reliability is not None or loaded.model.set_reliability is not None:
+        names.append("probabilities")
+    return (*names, "selected") if loaded.model.names_sets else tuple(names)
 
 
 async def _answered(request: Request, loaded: LoadedModel) -> Response:
@@ -141,10 +149,24 @@ def _infer(request: Request, loaded: LoadedModel, content: bytes) -> Response:
     if not isinstance(parameters, dict):
         raise _fault("parameters are an object", "/parameters")
     of_records = loaded.features.columns is not None
-    instances = (_records if of_records else _instances)(inputs, most_instances(request))
-    answer = ask(request, loaded, instances, top_k=parameters.get("top_k", 1))
+    if of_records:
+        instances = _records(inputs, most_instances(request))
+    else:
+        instances = _instances(inputs, "text" if reads_texts(loaded) else "features", most_instances(request))
     wanted = _wanted(document, parameters, loaded)
-    return _answer(document, loaded, [(tensor, wanted[tensor.name]) for tensor in _tensors(loaded, answer, wanted)])
+    top_k = parameters.get("top_k", 1)
+    asked = top_k
+    if type(top_k) is int and top_k > 0:
+        asked = max(top_k, *(output.n_classes for output in wanted.values()))
+    answer = infer(request.app.state, loaded, {"instances": instances, "top_k": asked})
+    rows = [_listed(loaded, prediction, top_k) for prediction in answer["predictions"]]
+    tensors = _tensors(rows)
+    ranked = [prediction["top"] for prediction in answer["predictions"]]
+    found = []
+    for name, output in wanted.items():
+        tensor = _classified(loaded, name, ranked, output.n_classes) if output.n_classes else tensors[name]
+        found.append((tensor, output.is_binary))
+    return _answer(document, loaded, found)
 
 
 def _unpacked(request: Request, content: bytes) -> bytes:
@@ -174,10 +196,12 @@ def _parts(request: Request, content: bytes) -> tuple[dict[str, Any], bytes]:
     return object_of(content[: int(said)]), content[int(said) :]
 
 
-def _instances(inputs: list[Tensor], most: int) -> list[Any]:
+def _instances(inputs: list[Tensor], name: str, most: int) -> list[Any]:
     if len(inputs) != 1:
         raise _fault(f"{len(inputs)} inputs were given; the model has one", "/inputs")
     (tensor,) = inputs
+    if isinstance(tensor.values, np.ndarray) == (name == "features") and tensor.name != name:
+        raise _fault(f"the model's input is {name}", "/inputs/0/name")
     # before the rows are made: an empty tensor may have a shape of any number of rows
     if 0 in tensor.shape:
         raise _fault("a dimension is 0; nothing can be predicted of that", "/inputs/0/shape")
@@ -198,7 +222,7 @@ def _records(inputs: list[Tensor], most: int) -> list[Any]:
     columns = []
     for tensor in inputs:
         if isinstance(tensor.values, np.ndarray):
-            values: list[Any] = tensor.values.ravel().tolist()
+            values: list[Any] = _as_written(tensor.values.ravel())
             columns.append([None if value != value else value for value in values])
         else:
             columns.append([value or None for value in tensor.values])
@@ -208,12 +232,27 @@ def _records(inputs: list[Tensor], most: int) -> list[Any]:
     return [{"record": dict(zip(names, row, strict=True))} for row in zip(*columns, strict=True)]
 
 
-def _wanted(document: dict[str, Any], parameters: dict[str, Any], loaded: LoadedModel) -> dict[str, bool]:
-    """The outputs that are asked for, and whether each shall be binary."""
+def _as_written(values: np.ndarray) -> list[Any]:
+    """Numbers as Python's; of short floats the shortest decimal, as files and JSON have it."""
+    if values.dtype.kind == "f" and values.dtype.itemsize < np.dtype(np.float64).itemsize:
+        return [float(str(value)) for value in values]
+    return list(values.tolist())
+
+
+@dataclass(frozen=True)
+class _Output:
+    """How an output is wanted: as bytes or as JSON, and with how many classes in Triton's form of a classification."""
+
+    is_binary: bool
+    n_classes: int = 0
+
+
+def _wanted(document: dict[str, Any], parameters: dict[str, Any], loaded: LoadedModel) -> dict[str, _Output]:
+    """The outputs that are asked for."""
     names, binary = _names(loaded), bool(parameters.get("binary_data_output", False))
     asked = document.get("outputs")
     if not asked:
-        return dict.fromkeys(names, binary)
+        return {name: _Output(binary) for name in names}
     if not isinstance(asked, list):
         raise _fault("outputs are a list", "/outputs")
     wanted = {}
@@ -222,23 +261,52 @@ def _wanted(document: dict[str, Any], parameters: dict[str, Any], loaded: Loaded
         if not isinstance(name, str) or name not in names:
             raise _fault(f"the model's outputs are {', '.join(names)}", f"/outputs/{at}/name")
         own = entry.get("parameters")
-        wanted[name] = bool(own.get("binary_data", binary)) if isinstance(own, dict) else binary
+        own = own if isinstance(own, dict) else {}
+        n_classes = own.get("classification", 0)
+        if type(n_classes) is not int or not 0 <= n_classes <= MAX_TOP:
+            raise _fault(f"an integer from 1 to {MAX_TOP} was expected", f"/outputs/{at}/parameters/classification")
+        if n_classes and name not in ("scores", "probabilities"):
+            raise _fault("only scores and probabilities have a classification", f"/outputs/{at}/parameters")
+        wanted[name] = _Output(bool(own.get("binary_data", binary)), n_classes)
     return wanted
 
 
-def _tensors(loaded: LoadedModel, answer: dict[str, Any], wanted: dict[str, bool]) -> list[Tensor]:
-    tops = [prediction["top"] for prediction in answer["predictions"]]
-    width = max(len(top) for top in tops)
-    shape = (len(tops), width)
-    labels = [entry["label"] for top in tops for entry in [*top, *[{"label": ""}] * (width - len(top))]]
-    found = [Tensor("labels", "BYTES", shape, labels)]
-    for name, field in (("scores", "score"), ("probabilities", "probability")):
-        values = np.full(shape, -np.inf if field == "score" else 0.0)
-        for row, top in enumerate(tops):
-            values[row, : len(top)] = [entry.get(field, 0.0) for entry in top]
-        found.append(Tensor(name, "FP64", shape, values.ravel()))
-    by_name = {tensor.name: tensor for tensor in found}
-    return [by_name[name] for name in wanted]
+def _listed(loaded: LoadedModel, prediction: dict[str, Any], top_k: int) -> list[tuple[dict[str, Any], bool]]:
+    """The labels of one row, and whether each is in the answer: first those that are, then the next best."""
+    answered = prediction["labels"]
+    known = {label["label"] for label in answered}
+    for label in answered:
+        known.update(label.get("path") or ())
+    size = max(top_k, len(answered)) if top_k > 1 or not loaded.model.names_sets else len(answered)
+    others = [label for label in prediction["top"] if label["label"] not in known]
+    return [*((label, True) for label in answered), *((label, False) for label in others)][:size]
+
+
+def _tensors(rows: list[list[tuple[dict[str, Any], bool]]]) -> dict[str, Tensor]:
+    """The outputs by name; rows with fewer labels end in empty ones, which are not selected."""
+    width = max(1, *map(len, rows))
+    shape = (len(rows), width)
+    labels = [each["label"] for row in rows for each, _ in [*row, *[({"label": ""}, False)] * (width - len(row))]]
+    found = {"labels": Tensor("labels", "BYTES", shape, labels)}
+    for name, field, nothing in (("scores", "score", np.finfo(np.float64).min), ("probabilities", "probability", 0.0)):
+        values = np.full(shape, nothing)
+        for at, row in enumerate(rows):
+            values[at, : len(row)] = [each.get(field, 0.0) for each, _ in row]
+        found[name] = Tensor(name, "FP64", shape, values.ravel())
+    selected = np.zeros(shape, bool)
+    for at, row in enumerate(rows):
+        selected[at, : len(row)] = [is_selected for _, is_selected in row]
+    return found | {"selected": Tensor("selected", "BOOL", shape, selected.ravel())}
+
+
+def _classified(loaded: LoadedModel, name: str, ranked: list[list[dict[str, Any]]], n_classes: int) -> Tensor:
+    """The best classes in Triton's form, value, index and label with colons between."""
+    field = "score" if name == "scores" else "probability"
+    rows = [[f"{each[field]:f}:{loaded.places[each['label']]}:{each['label']}" for each in top] for top in ranked]
+    rows = [row[:n_classes] for row in rows]
+    width = max(map(len, rows))
+    values = [value for row in rows for value in [*row, *[""] * (width - len(row))]]
+    return Tensor(name, "BYTES", (len(rows), width), values)
 
 
 def _answer(document: dict[str, Any], loaded: LoadedModel, tensors: list[tuple[Tensor, bool]]) -> Response:

@@ -9,11 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidInput, Item, Malformed
+from app.storable_text import require_storable
 
 KINDS: Mapping[str, str] = {
     "BOOL": "?", "UINT8": "<u1", "UINT16": "<u2", "UINT32": "<u4", "UINT64": "<u8", "INT8": "<i1", "INT16": "<i2",
     "INT32": "<i4", "INT64": "<i8", "FP16": "<f2", "FP32": "<f4", "FP64": "<f8",
 }  # fmt: skip
+_IN_JSON: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "b": ((bool, int), "true, false, 0 or 1"),
+    "i": ((int,), "integers"),
+    "u": ((int,), "integers"),
+    "f": ((int, float), "numbers"),
+}
 _LENGTH_BYTES = 4
 _MOST_DIMENSIONS = 8
 
@@ -97,15 +104,27 @@ def _from_json(data: Any, datatype: str, size: int, where: str) -> Sequence[str]
         if not all(type(value) is str for value in flat):
             raise _fault("BYTES are strings in JSON", f"{where}/data")
         return flat
-    if not all(type(value) in (int, float, bool) for value in flat):
-        raise _fault(f"{datatype} are numbers in JSON", f"{where}/data")
     return _array(flat, datatype, where)
 
 
 def _array(flat: list[Any], datatype: str, where: str) -> NDArray[Any]:
+    """Numbers of a datatype; none is rounded, wrapped or read as another type."""
+    kind = np.dtype(KINDS[datatype])
+    taken, what = _IN_JSON[kind.kind]
+    wrong = next((value for value in flat if type(value) not in taken), None)
+    if wrong is not None or None in flat:
+        raise _fault(f"{datatype} are {what} in JSON, and {wrong!r:.80} is given", f"{where}/data")
+    if kind.kind in "iu":
+        least, most = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+        odd = next((value for value in flat if not least <= value <= most), None)
+        if odd is not None:
+            raise _fault(f"{odd!r:.80} does not fit {datatype}, which is from {least} to {most}", f"{where}/data")
+        return np.array(flat, kind)
+    if kind.kind == "b" and not all(value in (0, 1) for value in flat):
+        raise _fault(f"{datatype} are {what} in JSON", f"{where}/data")
     try:
-        with np.errstate(all="raise"):
-            return np.array(flat, np.float64).astype(KINDS[datatype])
+        with np.errstate(all="raise", under="ignore"):
+            return np.array(flat, np.float64).astype(kind)
     except (OverflowError, FloatingPointError):
         raise _fault(f"a value does not fit {datatype}", f"{where}/data") from None
 
@@ -140,6 +159,7 @@ def _from_bytes(raw: bytes, datatype: str, size: int, where: str) -> Sequence[st
             texts.append(raw[begin:offset].decode())
         except UnicodeDecodeError:
             raise _fault("a text is not UTF-8", where) from None
+    require_storable(texts, where)
     if len(texts) != size or offset != len(raw):
         raise _fault(f"the bytes are not {size} texts, each after its length", where)
     return texts

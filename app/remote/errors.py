@@ -2,7 +2,7 @@
 
 ClientError
     UnreachableError            nothing answers at the service's address
-        UploadInterruptedError      an upload broke off, and can go on from there
+        UploadInterruptedError      an upload was interrupted, and can resume from there
     TimedOutError               what was waited for did not happen in the time given
     JobFailedError              a job that was waited for failed or was cancelled
     ResponseError               the service answered with a problem document
@@ -23,13 +23,14 @@ ClientError
 
 from pydantic import ValidationError
 
-from app.schemas.common.problems import ProblemDocument, ProblemItem
+from app.json_text import place_of
+from app.schemas import ProblemDocument, ProblemItem
 
-_TOLD = 3
+_LISTED = 3
 
 
 class ClientError(Exception):
-    """Root of the tree; ``code`` is stable and meant for programs, ``detail`` for people."""
+    """Base class; ``code`` is stable and for programs, ``detail`` is for people."""
 
     code: str = "client"
 
@@ -41,7 +42,7 @@ class ClientError(Exception):
 
     def __str__(self) -> str:
         """The detail, and the first faults with their places: of an error that nobody caught nothing else is seen."""
-        faults = [*map(told, self.errors[:_TOLD]), *(["..."] if len(self.errors) > _TOLD else [])]
+        faults = [*map(fault_line, self.errors[:_LISTED]), *(["..."] if len(self.errors) > _LISTED else [])]
         return f"{self.detail} ({'; '.join(faults)})" if faults else self.detail
 
 
@@ -50,14 +51,14 @@ class UnreachableError(ClientError):
 
 
 class UploadInterruptedError(UnreachableError):
-    """An upload in pieces broke off; ``upload`` is its id."""
+    """An upload in pieces was interrupted; ``upload`` is its id."""
 
     code = "upload_interrupted"
 
     def __init__(self, upload: str, offset: int, size: int, why: ClientError) -> None:
         super().__init__(
-            f"{why.detail} The upload broke off at {offset:,} of {size:,} bytes; go on with resume={upload} (--resume "
-            f"{upload})."
+            f"{why.detail} The upload was interrupted at {offset:,} of {size:,} bytes; resume it with "
+            f"resume={upload} (--resume {upload})."
         )
         self.upload = upload
 
@@ -151,15 +152,19 @@ _STATUSES: dict[int, type[ResponseError]] = {
 _CODES = {kind.code: kind for kind in _STATUSES.values()}
 
 
-def told(fault: ProblemItem) -> str:
+def fault_line(fault: ProblemItem) -> str:
     """A fault in one line: its place, as far as it has one, and what is wrong there."""
-    places = [fault.pointer, None if fault.row is None else f"row {fault.row}", fault.column]
+    places = [
+        fault.pointer and place_of(fault.pointer),
+        None if fault.row is None else f"row {fault.row}",
+        fault.column,
+    ]
     where = ", ".join(place for place in places if place)
     return f"{where}: {fault.detail}" if where else fault.detail
 
 
 def from_answer(status: int, body: bytes) -> ResponseError:
-    """The error that an answer with a status of 400 or more stands for.
+    """The error for an answer with a status of 400 or more.
 
     Parameters
     ----------

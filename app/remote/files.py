@@ -29,7 +29,8 @@ def send_file(
         Of the route, which takes uploads in pieces.
     file : Path
     options : model
-        Its fields may stand in the query, beside ``name`` and ``format``; ``resume`` names an upload to go on with.
+        Its fields may be in the query, beside ``name``, ``format`` and ``for_model``; ``resume`` names an upload to
+        continue.
     query : mapping
         None: the service's default.
 
@@ -38,7 +39,7 @@ def send_file(
     TypeError
         There is no such option.
     """
-    unknown = query.keys() - options.model_fields.keys() - {"name", "format", "resume"}
+    unknown = query.keys() - options.model_fields.keys() - {"name", "format", "for_model", "resume"}
     if unknown:
         raise TypeError(f"no option {' or '.join(sorted(unknown))}; known are {', '.join(options.model_fields)}")
     resume = query.get("resume")

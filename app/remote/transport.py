@@ -7,6 +7,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -15,14 +16,19 @@ import httpx
 import orjson
 from pydantic import BaseModel
 
+from app.json_text import faults
 from app.remote.errors import ClientError, ResponseError, UnauthenticatedError, UnreachableError, from_answer
-from app.schemas.common.problems import ProblemItem
+from app.schemas import ProblemItem
 
 B = TypeVar("B", bound=BaseModel)
 Content = bytes | Callable[[], Iterator[bytes]]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 PREFIX = "/api/v1"
+# in the data folder: where `polymargin up` served it last
+ADDRESS = Path("run/address")
+_ANOTHER = "To use another service, set POLYMARGIN_URL to its address."
+MAX_FAULTS = 20
 # Statuses that say nothing about the request itself: a later attempt may succeed.
 _PASSING = frozenset({429, 502, 503, 504})
 
@@ -33,7 +39,8 @@ class Transport:
     Parameters
     ----------
     url : str or None
-        Address of the service; None: ``POLYMARGIN_URL``, else http://127.0.0.1:8000.
+        Address of the service; None: ``POLYMARGIN_URL``, else where the service of ``POLYMARGIN_HOME`` (~/.polymargin)
+        was started last, else http://127.0.0.1:8000.
     api_key : str or None
         None: ``POLYMARGIN_API_KEY``, else the content of ``admin.key`` in ``POLYMARGIN_HOME`` (~/.polymargin).
     timeout : float
@@ -43,9 +50,15 @@ class Transport:
     """
 
     def __init__(self, url: str | None, api_key: str | None, *, timeout: float = 60.0, attempts: int = 5) -> None:
-        self.url = (url or os.environ.get("POLYMARGIN_URL") or DEFAULT_URL).rstrip("/")
+        given, remembered = url or os.environ.get("POLYMARGIN_URL"), _read(_home() / ADDRESS)
+        self.url = (given or remembered or DEFAULT_URL).rstrip("/")
+        # said where the service does not answer, or does not know the key
+        self._chosen_by = "" if given else f", as {_home() / ADDRESS} says" if remembered else ", the default address"
         self.attempts = attempts
-        key = api_key or os.environ.get("POLYMARGIN_API_KEY") or _key_from_home()
+        # only the user who started the service on this machine can read its key
+        own = api_key or os.environ.get("POLYMARGIN_API_KEY")
+        key = own or _read(_key_file())
+        self._key_from = None if own else _key_file()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = self._opened(base_url=self.url + PREFIX, headers=headers, timeout=timeout, verify=self._trusted())
 
@@ -90,7 +103,7 @@ class Transport:
         Parameters
         ----------
         content : bytes or callable
-            The body, or a function that starts it anew for each attempt.
+            The body, or a function that starts it again for each attempt.
 
         Raises
         ------
@@ -103,6 +116,7 @@ class Transport:
         if method == "POST":
             sent.setdefault("Idempotency-Key", uuid4().hex)
         query = {name: value for name, value in (params or {}).items() if value is not None}
+        _require_storable(query, "/query")
         for attempt in range(1, self.attempts + 1):
             body = content if isinstance(content, bytes) else content()
             try:
@@ -133,7 +147,7 @@ class Transport:
         Raises
         ------
         UnreachableError
-            The service was not reached, or the answer broke off.
+            The service was not reached, or the answer was interrupted.
         ResponseError
             The service refused.
         """
@@ -154,27 +168,46 @@ class Transport:
         return httpx.Client(**settings)
 
     def _refusal(self, status: int, body: bytes) -> ResponseError:
-        """The error of an answer; of one that asks for a key where none was sent, with where a key is looked for."""
+        """The error of an answer; where a key is missing or unknown, with the address and where both come from."""
         error = from_answer(status, body)
-        if isinstance(error, UnauthenticatedError) and "Authorization" not in self._http.headers:
+        if not isinstance(error, UnauthenticatedError):
+            return error
+        if "Authorization" not in self._http.headers:
             error.detail = f"{self.url} takes an API key: set POLYMARGIN_API_KEY; there is no {_key_file()} to be read"
+        elif self._chosen_by or self._key_from:
+            key = f"the key in {self._key_from}" if self._key_from else "this API key"
+            error.detail = f"{self.url}{self._chosen_by}, does not know {key}. {_ANOTHER}"
         return error
 
     def _unreachable(self, error: httpx.TransportError) -> UnreachableError:
         if isinstance(error, httpx.UnsupportedProtocol):
             return UnreachableError(f"{self.url} is no address of a service: these begin with http:// or https://")
         reason = str(error) or type(error).__name__
-        return UnreachableError(f"No answer from {self.url} ({reason}). Is the service running?")
+        advice = f" {_ANOTHER}" if self._chosen_by else ""
+        return UnreachableError(
+            f"No answer from {self.url}{self._chosen_by} ({reason}). Is the service running?{advice}"
+        )
 
 
 def _json(body: Any) -> bytes:
     """A request's JSON; raises ClientError where it has a number that JSON cannot write."""
-    content = orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+    try:
+        content = orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+    except orjson.JSONEncodeError:
+        _require_storable(body)
+        raise
     # NaN and infinities become null, which the service could only take for what was left out
     fault = next(_not_finite(body), None) if b"null" in content else None
     if fault is not None:
         raise ClientError("The request has a number that is not finite", [fault])
     return content
+
+
+def _require_storable(value: Any, prefix: str = "") -> None:
+    """Raise ClientError where text has half of a surrogate pair, as arguments in another encoding than UTF-8 have."""
+    found = [ProblemItem(pointer=prefix + place, detail=reason) for place, reason in islice(faults(value), MAX_FAULTS)]
+    if found:
+        raise ClientError("The request has text that cannot be stored", found)
 
 
 def _not_finite(value: Any, pointer: str = "") -> Iterator[ProblemItem]:
@@ -193,12 +226,14 @@ def _not_finite(value: Any, pointer: str = "") -> Iterator[ProblemItem]:
         yield from _not_finite(value.tolist(), pointer)
 
 
-def _key_file() -> Path:
+def _home() -> Path:
     home = os.environ.get("POLYMARGIN_HOME")
-    return (Path(home) if home else Path.home() / ".polymargin") / "admin.key"
+    return Path(home) if home else Path.home() / ".polymargin"
 
 
-def _key_from_home() -> str | None:
-    file = _key_file()
-    # Whoever started the service on this machine may read its key; for everybody else there is none.
-    return file.read_text().strip() if os.access(file, os.R_OK) else None
+def _key_file() -> Path:
+    return _home() / "admin.key"
+
+
+def _read(file: Path) -> str | None:
+    return file.read_text().strip() or None if os.access(file, os.R_OK) else None

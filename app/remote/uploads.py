@@ -1,12 +1,12 @@
-"""Files sent in pieces: what came of one that broke off is not sent again."""
+"""Files sent in pieces: after an interruption the pieces that arrived are not sent again."""
 
 import base64
 import hashlib
 from pathlib import Path
 
+from app.datasets.schemas import NewUpload, PartialUpload
 from app.remote.errors import ClientError, ConflictError, UnreachableError, UploadInterruptedError
 from app.remote.transport import Transport
-from app.schemas.datasets.uploads import NewUpload, PartialUpload
 
 PIECE_BYTES = 8 << 20
 # a smaller file is sent at once
@@ -83,7 +83,7 @@ class Uploads:
             return state.id, hashlib.file_digest(opened, "sha256").hexdigest()
 
     def _next(self, state: PartialUpload, piece: bytes) -> PartialUpload:
-        """After a piece was sent, or the state that the service tells where it takes no such piece."""
+        """After a piece was sent, or the state that the service reports if it refuses the piece."""
         try:
             return self.send(state.id, state.offset, piece)
         except ConflictError:  # an answer was lost, or an attempt before is still being read

@@ -13,12 +13,12 @@ from app.store.files import Files
 def local_copy(store: Files, path: str) -> Files:
     """Files in which the folder ``path`` is at hand: the store itself, or a cache that has a checked copy of it.
 
-    The copies used least recently go when all exceed ``POLYMARGIN_CACHE_BYTES``; whoever has them mapped keeps them.
+    The copies used least recently go when all exceed ``POLYMARGIN_CACHE_BYTES``; mapped copies stay readable.
 
     Raises
     ------
     OSError, ValueError
-        The folder cannot be read, or is not what was written.
+        The folder cannot be read, or is damaged.
     """
     root = settings().cache
     if root is None:

@@ -1,11 +1,11 @@
-"""What is told of a dataset's columns."""
+"""Summaries of a dataset's columns."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from app.datasets.recipe_schemas import ColumnSummary
 from app.formats.table import Parsed
-from app.schemas.datasets.tables import ColumnSummary
 
 
 def summaries(parsed: Parsed) -> list[ColumnSummary]:
@@ -18,7 +18,7 @@ def summaries(parsed: Parsed) -> list[ColumnSummary]:
     """
     columns = parsed.columns
     if columns is None:
-        raise ValueError("nothing is known of the columns")
+        raise ValueError("the columns are unknown")
     found = [ColumnSummary(name=name, role="text") for name in columns.texts]
     if parsed.X is not None:
         by_column = parsed.X.tocsc()
@@ -36,7 +36,7 @@ def summaries(parsed: Parsed) -> list[ColumnSummary]:
 
 
 def _number(name: str, values: np.ndarray, n_rows: int) -> ColumnSummary:
-    """Of a column's values that are not zero."""
+    """Least, most and mean of a column with nonzero values."""
     there = values[~np.isnan(values)]
     n_missing, n_zeros = len(values) - len(there), n_rows - len(values)
     if not len(there) + n_zeros:

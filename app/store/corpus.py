@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from app.datasets.recipe_schemas import TableColumns
+from app.datasets.schemas import ClassCount, LabelType
 from app.features.names import pack_names
 from app.formats.labels import PARTS
 from app.formats.table import Kind, Parsed, Texts
-from app.schemas.datasets.statistics import ClassCount
-from app.schemas.datasets.tables import TableColumns
 from app.store.files import Files
 from app.store.segments import Extended, SegmentedTexts, stacked
 
-# labels that statistics keep for whoever asks, and up to which a manifest holds them
+# labels that statistics list, and up to which a manifest holds them
 MOST_LISTED = 1000
-# a version of more is written anew, shared with none
+# a version of more is written as a whole and shares none
 _MOST_SEGMENTS = 16
 
 
@@ -46,9 +46,11 @@ class Corpus:
     label_indptr : int64 array, shape (n_rows + 1,), or None
         Where the labels of each row begin in ``y``; None where each row has one.
     columns : TableColumns or None
-        Of a table, and where columns were told by their values.
+        Columns of a table, and which of them were inferred from their values.
     ids : Texts or None
         What the file calls its rows.
+    label_type : str or None
+        How labels are read: as text, boolean, number or integer. None of those that an earlier version imported.
     """
 
     kind: Kind
@@ -62,6 +64,7 @@ class Corpus:
     label_indptr: NDArray[np.int64] | None = None
     columns: TableColumns | None = None
     ids: Texts | None = None
+    label_type: LabelType | None = None
 
     @cached_property
     def X(self) -> csr_matrix | None:  # noqa: N802 - the field's name of it
@@ -123,6 +126,7 @@ class Corpus:
             label_indptr=self.label_indptr,
             columns=self.columns,
             ids=self.ids,
+            label_type=self.label_type,
         )
 
 
@@ -187,6 +191,7 @@ def _save(
             "labels": None if many else list(parsed.labels),
             "n_features": None if parsed.X is None else int(parsed.X.shape[1]),
             "feature_names": None if parsed.feature_names is None else list(parsed.feature_names),
+            "label_type": parsed.label_type,
             "columns": None if parsed.columns is None else parsed.columns.model_dump(mode="json"),
         },
         shared,
@@ -231,6 +236,7 @@ def open_corpus(files: Files, path: str) -> Corpus:
         arrays.get("label_indptr"),
         None if columns is None else TableColumns.model_validate(columns),
         Texts(arrays["ids_blob"], arrays["ids_offsets"]) if "ids_blob" in arrays else None,
+        manifest.get("label_type"),
     )
 
 

@@ -18,11 +18,12 @@ from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.sql.functions import FunctionElement
 
 from app.config import settings
+from app.json_text import repaired
 
 # what a session raises when its database is away, or (the last) has ended a transaction that was idle
 DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 _BUSY_SECONDS = 30.0
-# A server that vanished without a word shall be noticed within the default lease.
+# A server that vanished is noticed within the default lease.
 _POSTGRES = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -62,13 +63,13 @@ def make_engine(url: str, statement_seconds: float | None = None) -> Engine:
 
 def _engine(url: str, **options: Any) -> Engine:
     try:
-        return create_engine(url, json_deserializer=_of_json, **options)
+        return create_engine(url, json_serializer=_to_json, json_deserializer=_of_json, **options)
     except (ValueError, ImportError) as error:  # a port that is no number; a driver that is not there
         raise ArgumentError(str(error)) from error
 
 
 def sessions() -> sessionmaker[Session]:
-    """The process's session factory, made from ``settings()`` at first use and anew in a forked child."""
+    """The process's session factory, made from ``settings()`` at first use and again in a forked child."""
     url = settings().sqlalchemy_url
     with _lock:
         factory = _factories.get(url)
@@ -175,6 +176,12 @@ def _postgres_options() -> str:
     return f"-c idle_in_transaction_session_timeout={int(1000 * idle)} -c jit=off"
 
 
+def _to_json(value: Any) -> str:
+    """What a column of JSON stores: requests are checked before, but what workers report may quote any file."""
+    text = json.dumps(value)
+    return json.dumps(repaired(value)) if "\\u0000" in text or "\\ud" in text else text
+
+
 def _of_json(text: str) -> Any:
     """What a column of JSON holds: a third of the time of a long page goes into this."""
     try:
@@ -204,7 +211,7 @@ def _on_sqlite_connect(connection: Any, _record: Any) -> None:
 
 
 def _on_sqlite_begin(connection: Connection) -> None:
-    # A transaction that reads first and writes later fails at once when somebody else wrote between: lock first.
+    # A transaction that reads first and writes later fails at once if another one wrote in between: lock first.
     mode = connection.get_execution_options().get("sqlite_begin", "IMMEDIATE")
     connection.exec_driver_sql(f"BEGIN {mode}")
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from app.datasets.schemas import Histogram
 from app.formats.labels import PARTS
-from app.schemas.datasets.distributions import Histogram
 
 _MOST_BINS = 30
 _BLOCK = 1 << 22

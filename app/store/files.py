@@ -1,6 +1,7 @@
 """Files on disk: uploads, and folders of arrays that appear whole or not at all."""
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -42,11 +43,11 @@ class Files:
         return Upload(folder / (new_id() if workspace is None else f"{new_id()}@{workspace}"))
 
     def incoming_bytes(self, workspace: str) -> int:
-        """Bytes of the files that are received for ``workspace``, by whatever process."""
+        """Bytes of the files that are received for ``workspace``, by any process that still runs."""
         sizes = 0
         for path in self.path("incoming").glob(f"*@{workspace}"):
             with contextlib.suppress(FileNotFoundError):
-                sizes += path.stat().st_size
+                sizes += 0 if is_abandoned(path) else path.stat().st_size
         for path in self.path("uploads").glob(f"*@{workspace}/part"):
             with contextlib.suppress(FileNotFoundError):
                 sizes += path.stat().st_size
@@ -133,25 +134,25 @@ class Files:
         OSError
             A file is not there.
         ValueError
-            A file is not what was written.
+            A file is damaged.
         """
         folder = self.path(relative)
         text = (folder / MANIFEST).read_bytes()
         manifest: dict[str, Any] = json.loads(text)
         if sha256 is not None:
             if hashlib.sha256(text).hexdigest() != sha256:
-                raise ValueError(f"the manifest of {relative} is not what was written")
+                raise ValueError(f"the manifest of {relative} is damaged")
             self.check(relative)
         arrays = {name: read_array(folder / f"{name}.npy", mmap=mmap) for name in manifest["arrays"]}
         return arrays, manifest
 
     def check(self, relative: str) -> None:
-        """Compare the arrays of a folder with its manifest; raises ValueError where one is not what was written."""
+        """Compare the arrays of a folder with its manifest; raises ValueError where one is damaged."""
         folder = self.path(relative)
         for name, digest in json.loads((folder / MANIFEST).read_bytes())["arrays"].items():
             with open(folder / f"{name}.npy", "rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                    raise ValueError(f"array {name} of {relative} is not what was written")
+                    raise ValueError(f"array {name} of {relative} is damaged")
 
     def delete(self, relative: str) -> None:
         """Remove a file or folder, if it is there."""
@@ -163,13 +164,18 @@ class Files:
 
 
 class Upload:
-    """A file at ``path`` while it is received: hashed on the way, durable once finished."""
+    """A file at ``path`` while it is received: hashed on the way, durable once finished.
+
+    It is locked until it is moved or forgotten. The system releases the lock when the process dies, however it does.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._hash = hashlib.sha256()
         self._sha256: str | None = None
-        self._file: BinaryIO | None = open(path, "xb")  # noqa: SIM115 - closed by finish or abort
+        self._file: BinaryIO | None = open(path, "xb")  # noqa: SIM115 - closed by move or abort
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._finished = False
         self.size_bytes = 0
 
     @classmethod
@@ -177,6 +183,7 @@ class Upload:
         """A file that was received already."""
         upload = cls.__new__(cls)
         upload.path, upload._file, upload._sha256, upload.size_bytes = path, None, sha256, size_bytes
+        upload._finished = True
         return upload
 
     @property
@@ -186,7 +193,7 @@ class Upload:
 
     def write(self, chunk: bytes) -> None:
         """Append ``chunk``."""
-        if self._file is None:
+        if self._file is None or self._finished:
             raise ValueError("the upload is finished")
         self._file.write(chunk)
         self._hash.update(chunk)
@@ -194,18 +201,14 @@ class Upload:
 
     def finish(self) -> None:
         """Flush to the disk; a second call does nothing."""
-        if self._file is not None:
+        if self._file is not None and not self._finished:
             _sync(self._file)
-            self._file.close()
-            self._file = None
+            self._finished = True
 
     def abort(self) -> None:
         """Forget the file."""
-        if self._file is not None:
-            with contextlib.suppress(OSError):  # what is still to be written may find no room
-                self._file.close()
-            self._file = None
         self.path.unlink(missing_ok=True)
+        self._close()
 
     def keep(self, target: Path) -> None:
         """Finish, and move the file to its place in the new folder ``target.parent``."""
@@ -217,7 +220,24 @@ class Upload:
         """Finish, and move the file to its place in a folder that is there."""
         self.finish()
         os.rename(self.path, target)
+        self._close()
         sync_folder(target.parent)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # what is still to be written may find no room
+                self._file.close()
+            self._file = None
+
+
+def is_abandoned(path: Path) -> bool:
+    """Whether the process that received the file has died; raises FileNotFoundError."""
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
 def files() -> Files:

@@ -72,7 +72,7 @@ def _locked(engine: Engine) -> Iterator[Connection]:
         with open(f"{engine.url.database}.lock", "a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             with engine.connect() as connection:
-                # A table is changed by making it anew; its old self must not take the rows with it that refer to it.
+                # A table is changed by building a new one; dropping the old one must not delete rows that refer to it.
                 _enforce_foreign_keys(connection, False)
                 yield connection
                 _enforce_foreign_keys(connection, True)
@@ -89,7 +89,7 @@ def _locked(engine: Engine) -> Iterator[Connection]:
 
 
 def _let_shrink(connection: Connection) -> None:
-    # Pages can be given back only where the file was made for that, or written anew, which takes its size in free disk.
+    # Pages can be given back only if the file was made for that, or is rewritten, which takes its size in free disk.
     driver = connection.connection.driver_connection
     assert driver is not None
     if driver.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:

@@ -1,4 +1,4 @@
-"""Whether the test rows of a dataset are drawn as its training rows are."""
+"""Whether test rows and training rows have the same distribution."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 
+from app.datasets.schemas import PartShift
 from app.formats.labels import TEST, TRAIN
 from app.formats.table import Parsed
-from app.schemas.datasets.distributions import PartShift
 
 _SAMPLE = 1000
 _FEWEST = 50
@@ -21,7 +21,7 @@ _ONCE_IN_A_THOUSAND = 3.1
 
 
 def part_shift(parsed: Parsed, train: NDArray[np.int64], test: NDArray[np.int64]) -> PartShift | None:
-    """How far test rows differ from training rows, by content and by label; None where there is no test part.
+    """How far test rows differ from training rows, by content and by label; None if there is no test part.
 
     Parameters
     ----------
@@ -55,7 +55,8 @@ def total_variation(expected: NDArray[np.float64], found: NDArray[np.float64]) -
     variance = together * (1.0 - together) * (1.0 / expected.sum() + 1.0 / found.sum())
     # |difference| of a normal variable has the mean sqrt(2 variance / pi)
     by_chance = float(np.sqrt(variance).sum() * math.sqrt(2 / math.pi) / 2)
-    return float(np.abs(q - p).sum() / 2), by_chance
+    # counts far below one a label are not normal; no total variation exceeds 1
+    return float(np.abs(q - p).sum() / 2), min(1.0, by_chance)
 
 
 def _drawn(rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Files that are received in pieces: one folder each, which is found by the workspace that it is for."""
+"""Files received in pieces: one folder per upload, in the folder of its workspace."""
 
 import contextlib
 import fcntl
@@ -30,7 +30,7 @@ class OffsetError(ValueError):
 
 @dataclass(frozen=True)
 class Partial:
-    """A file of which some bytes have come.
+    """A partially received file.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Partial:
 
     @property
     def offset(self) -> int:
-        """Bytes that have come."""
+        """Number of bytes received."""
         if self.sha256 is not None:
             return self.size_bytes
         with _there():
@@ -137,7 +137,7 @@ def _there() -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise NotFound("the upload was used or forgotten meanwhile") from None
+        raise NotFound("the upload was used or discarded meanwhile") from None
 
 
 class Piece:
@@ -151,7 +151,7 @@ class Piece:
     def write(self, block: bytes) -> None:
         """Append to what has come."""
         self._file.write(block)
-        self._file.flush()  # whoever counts what has come reads the file's size
+        self._file.flush()  # other processes read the file's size to count what has arrived
         self._hash.update(block)
         self.end += len(block)
 
@@ -160,13 +160,13 @@ class Piece:
         """Of the piece."""
         return self._hash.digest()
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Make what was written durable."""
         self._file.flush()
         os.fsync(self._file.fileno())
 
     def discard(self) -> None:
-        """Forget the piece."""
+        """Discard the piece."""
         self._file.flush()
         self._file.truncate(self._begin)
         self.end = self._begin

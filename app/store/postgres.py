@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that wait only so long for a server that says nothing."""
+"""Connections to PostgreSQL with a timeout for a silent server."""
 
 import math
 import time
@@ -9,12 +9,12 @@ import psycopg
 from psycopg.waiting import Ready
 from sqlalchemy import Engine, event
 
-# within which a server that lives tells that it has ended a statement
+# within which a live server reports the end of a statement
 _SLACK_SECONDS = 5.0
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection that is closed, with an OperationalError, once its server has said nothing for too long.
+    """A connection that closes, with an OperationalError, once its server has been silent for too long.
 
     TCP knows nothing of it: the machine of a server that hangs, or a proxy before it, acknowledges all that is sent.
     """
@@ -37,7 +37,7 @@ class BoundedConnection(psycopg.Connection[Any]):
                 heard_at = time.monotonic()
             elif time.monotonic() - heard_at > self.silence_seconds:
                 self.close()
-                raise psycopg.OperationalError(f"the server said nothing for {self.silence_seconds:g} seconds")
+                raise psycopg.OperationalError(f"the server was silent for {self.silence_seconds:g} seconds")
 
 
 def bound(engine: Engine, statement_seconds: float) -> None:

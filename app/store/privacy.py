@@ -1,7 +1,8 @@
-"""The data folder is its user's alone: whoever else has an account on the machine reads none of it."""
+"""Permissions of the data folder: only its user can read it."""
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 _OTHERS = 0o077
@@ -12,5 +13,15 @@ def keep_private(home: Path) -> None:
     os.umask(_OTHERS)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if home.stat().st_mode & _OTHERS:
-        with contextlib.suppress(PermissionError):  # somebody else's folder, who decides
+        with contextlib.suppress(PermissionError):  # another user's folder, who decides
             home.chmod(0o700)
+
+
+@contextlib.contextmanager
+def private_files() -> Iterator[None]:
+    """Let this process make no file that others can read, until the end of the block."""
+    before = os.umask(_OTHERS)
+    try:
+        yield
+    finally:
+        os.umask(before)

@@ -1,10 +1,9 @@
-"""What a good colleague would say of a dataset's rows: which repeat one another, and what will spoil a measure."""
+"""Warnings about a dataset's rows: duplicates, leaks and other causes of misleading metrics."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from app.datasets.schemas import DatasetWarning, Languages, NumberScales, PartShift, Repetitions
+from app.formats.label_forms import looks_like_list
 from app.formats.labels import TEST, TRAIN, VALIDATION
+from app.formats.likeness import KINDS, Alike
 from app.formats.table import Parsed, Texts, shorten
 from app.plurals import counted
-from app.schemas.datasets.distributions import Languages, PartShift
-from app.schemas.datasets.statistics import DatasetWarning, Repetitions
+from app.store.number_scales import why_scaled
 
 _SAMPLE = 5000
 _BLOCK = 1 << 22
@@ -42,11 +43,13 @@ class Counted:
 
 
 class Found(NamedTuple):
-    """What was found out about the rows."""
+    """Findings about the rows."""
 
     repetitions: Repetitions
     shift: PartShift | None = None
     languages: Languages | None = None
+    numbers: NumberScales | None = None
+    alike: Sequence[Alike] = ()
 
 
 def repetitions(parsed: Parsed) -> Repetitions:
@@ -74,7 +77,7 @@ def repetitions(parsed: Parsed) -> Repetitions:
 
 
 def warnings_of(parsed: Parsed, counts: Counted, found: Found) -> list[DatasetWarning]:
-    """What should be known before a model is trained on these rows, what weighs most first."""
+    """Warnings to consider before training on these rows, most important first."""
     return [DatasetWarning(code=code, detail=detail) for code, detail in _warnings(parsed, counts, found)]
 
 
@@ -84,11 +87,18 @@ def _warnings(parsed: Parsed, counts: Counted, found: Found) -> Iterator[tuple[s
         yield from _of_shift(found.shift)
     if found.languages is not None:
         yield from _of_languages(found.languages)
+    if parsed.columns is None and found.numbers is not None and (reason := why_scaled(found.numbers)) is not None:
+        yield (
+            "numbers_scaled",
+            f"{reason}; trainings scale the numbers unless columns.scaling says how, and the job shows the scaling",
+        )
+    yield from _of_alike(found.alike)
+    yield from _of_forms(parsed)
     yield from _of_labels(parsed, counts)
     yield from _of_texts(parsed)
     empty = int((widths(parsed) == 0).sum())
     if empty:
-        yield "empty_rows", f"{counted(empty, 'row', 'has/have')} no content: a model can only guess there"
+        yield "empty_rows", f"{counted(empty, 'row', 'has/have')} no content: a model can only guess their labels"
 
 
 def _of_repetitions(parsed: Parsed, found: Repetitions) -> Iterator[tuple[str, str]]:
@@ -98,13 +108,13 @@ def _of_repetitions(parsed: Parsed, found: Repetitions) -> Iterator[tuple[str, s
         share = found.test_in_train / n_test
         yield (
             "test_rows_in_training",
-            f"{found.test_in_train:,} test rows ({share:.1%}) have the content of a training row: measures on them "
-            "will be too good",
+            f"{found.test_in_train:,} test rows ({share:.1%}) repeat the content of a training row: metrics on them "
+            "will be too optimistic",
         )
     if found.validation_in_train:
         yield (
             "validation_rows_in_training",
-            f"{found.validation_in_train:,} rows for validation have the content of a training row",
+            f"{found.validation_in_train:,} rows for validation repeat the content of a training row",
         )
     if found.duplicates >= _MANY_DUPLICATES * n:
         held_out = "; rows held out at random will repeat rows that were trained on" if parsed.split is None else ""
@@ -112,18 +122,45 @@ def _of_repetitions(parsed: Parsed, found: Repetitions) -> Iterator[tuple[str, s
     if found.conflicting:
         yield (
             "conflicting_labels",
-            f"{counted(found.conflicting, 'row', 'has/have')} the content of an earlier row, and other labels",
+            f"{counted(found.conflicting, 'row', 'has/have')} the content of an earlier row but other labels",
         )
 
 
+def _of_alike(groups: Sequence[Alike]) -> Iterator[tuple[str, str]]:
+    """Labels that a reader would consider the same."""
+    if not groups:
+        return
+    kinds = [kind for kind in KINDS if any(kind in group.kinds for group in groups)]
+    # who sees no difference between two labels sees their code points
+    shown = ascii if "unicode" in groups[0].kinds else repr
+    yield (
+        "labels_alike",
+        f"{counted(len(groups), 'group')} of labels look alike, such as "
+        f"{' and '.join(map(shown, groups[0].labels[:3]))}: upload with "
+        f"merge_labels={' and merge_labels='.join(kinds)} to merge each group into one label",
+    )
+
+
+def _of_forms(parsed: Parsed) -> Iterator[tuple[str, str]]:
+    """Labels that look like lists, and rows that were left out."""
+    lists = [label for label in parsed.labels if looks_like_list(label)]
+    if lists:
+        yield (
+            "labels_like_lists",
+            f"{counted(len(lists), 'label')}, as '{shorten(lists[0])}', look like lists: upload with label_lists=read "
+            "to read them as sets of labels",
+        )
+    if parsed.n_left_out:
+        yield "rows_left_out", f"{counted(parsed.n_left_out, 'row')} of the file were left out by without_label"
+
+
 def _of_shift(shift: PartShift) -> Iterator[tuple[str, str]]:
-    """Whether test rows come from elsewhere than training rows."""
+    """Warn if test rows have another source than training rows."""
     if shift.auc is not None and shift.auc >= max(_TOLD_APART, shift.auc_by_chance or 0.0):
         yield (
             "test_rows_drawn_otherwise",
-            f"test rows can be told from training rows (AUC {shift.auc:.2f}, where rows drawn alike have 0.50), as "
-            "those of another time or source can: measures on them are of that, and worse than on rows "
-            "held out at random",
+            f"test rows differ from training rows (AUC {shift.auc:.2f}; 0.50 is chance), as if from another time or "
+            "source: expect worse metrics than on rows held out at random",
         )
     if shift.label_variation - shift.label_variation_by_chance >= _OTHER_SHARES:
         yield (
@@ -134,7 +171,7 @@ def _of_shift(shift: PartShift) -> Iterator[tuple[str, str]]:
 
 
 def _of_languages(found: Languages) -> Iterator[tuple[str, str]]:
-    """Whether texts are in several languages, each of them a good part of all."""
+    """Warn if texts are in several languages with a large share each."""
     many = [each for each in found.shares if each.share >= _SECOND_LANGUAGE and each.language != "other"]
     if len(many) > 1:
         named = ", ".join(f"{each.language} {each.share:.0%}" for each in many)
@@ -152,7 +189,7 @@ def _of_labels(parsed: Parsed, counts: Counted) -> Iterator[tuple[str, str]]:
         yield (
             "labels_with_one_row",
             f"{counted(len(single), 'label', 'has/have')} one row{'' if len(single) == 1 else ' each'}, as "
-            f"{_named(counts.labels, single)}: such a label cannot be both trained on and tested",
+            f"{_named(counts.labels, single)}: such labels cannot be both trained on and tested",
         )
     unseen = np.flatnonzero((counts.train == 0) & (counts.test > 0))
     if len(unseen):
@@ -164,7 +201,7 @@ def _of_labels(parsed: Parsed, counts: Counted) -> Iterator[tuple[str, str]]:
     if len(counts.labels) == 1:
         yield (
             "one_label",
-            f"all rows have the label {_named(counts.labels, np.array([0]))}: there is nothing to tell apart",
+            f"all rows have the label {_named(counts.labels, np.array([0]))}: there is nothing to distinguish",
         )
     elif parsed.label_indptr is None and rows.max() >= _DOMINANT * rows.sum():
         most = int(rows.argmax())
@@ -172,13 +209,6 @@ def _of_labels(parsed: Parsed, counts: Counted) -> Iterator[tuple[str, str]]:
             "one_label_dominates",
             f"{rows[most] / rows.sum():.1%} of the rows have the label {_named(counts.labels, [most])}",
         )
-    alike: defaultdict[str, list[int]] = defaultdict(list)
-    for at, label in enumerate(counts.labels):
-        alike[" ".join(label.casefold().split())].append(at)
-    pairs = [group for group in alike.values() if len(group) > 1]
-    if pairs:
-        together = " and ".join(f"'{shorten(counts.labels[at])}'" for at in pairs[0])
-        yield "labels_alike", f"{len(pairs):,} groups of labels differ in case or blanks alone, as {together}"
 
 
 def _of_texts(parsed: Parsed) -> Iterator[tuple[str, str]]:
@@ -201,8 +231,8 @@ def _of_texts(parsed: Parsed) -> Iterator[tuple[str, str]]:
     if tried and leaking >= _LEAKING * tried and leaking > 1:
         yield (
             "label_in_text",
-            f"in {leaking / tried:.0%} of the rows looked at the text has its label's name in it: a model will learn "
-            "to find that, and fail where it is not",
+            f"in {leaking / tried:.0%} of the sampled rows the text contains the name of its label: a model will "
+            "learn to find the name, and fail on texts without it",
         )
 
 

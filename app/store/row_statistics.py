@@ -1,19 +1,23 @@
-"""What is counted over a dataset's rows when they are imported."""
+"""Statistics of a dataset's rows, computed at import."""
 
 import numpy as np
 
+from app.datasets.schemas import DatasetStatistics, LabelsAlike, LabelsPerRow, Lengths, WeightRange
+from app.formats.likeness import alike
 from app.formats.table import Parsed
-from app.schemas.datasets.statistics import DatasetStatistics, LabelsPerRow, Lengths, WeightRange
 from app.store.column_summaries import summaries
 from app.store.corpus import MOST_LISTED, ClassCounts
 from app.store.distributions import by_part, feature_rows
 from app.store.languages import languages
+from app.store.number_scales import number_scales
 from app.store.part_shift import part_shift
 from app.store.row_checks import Counted, Found, repetitions, warnings_of, widths
 
+_MOST_ALIKE = 100
+
 
 def statistics_of(parsed: Parsed) -> DatasetStatistics:
-    """Counts over what was parsed; of many labels the first are listed."""
+    """Statistics of parsed rows; of many labels only the first are listed."""
     counts = ClassCounts.of(parsed)
     part = np.zeros(parsed.n_rows, np.int8) if parsed.split is None else parsed.split
     n_train, n_test, n_validation = np.bincount(part, minlength=3).tolist()
@@ -22,7 +26,9 @@ def statistics_of(parsed: Parsed) -> DatasetStatistics:
     lengths = widths(parsed)
     weights = parsed.weights
     spoken = None if parsed.texts is None else languages(parsed.texts)
-    found = Found(repetitions(parsed), part_shift(parsed, counts.train, counts.test), spoken)
+    numbers = None if parsed.X is None or parsed.texts is not None else number_scales(parsed.X, parsed.feature_names)
+    groups = alike(parsed.labels)
+    found = Found(repetitions(parsed), part_shift(parsed, counts.train, counts.test), spoken, numbers, groups)
     return DatasetStatistics(
         n_rows=parsed.n_rows,
         n_train=n_train,
@@ -32,12 +38,16 @@ def statistics_of(parsed: Parsed) -> DatasetStatistics:
         n_features=None if parsed.X is None else int(parsed.X.shape[1]),
         nnz=None if parsed.X is None else int(parsed.X.nnz),
         empty_rows=int((lengths == 0).sum()),
+        left_out_rows=parsed.n_left_out,
+        labels_alike=[LabelsAlike(labels=list(labels), kinds=list(kinds)) for labels, kinds in groups[:_MOST_ALIKE]],
+        n_labels_alike=len(groups),
         classes=counts.listed(0, MOST_LISTED),
         lengths=Lengths(least=int(lengths.min()), median=float(np.median(lengths)), most=int(lengths.max())),
         length_counts=by_part(lengths, parsed.split),
         label_counts=None if sizes is None else by_part(sizes, parsed.split),
         feature_counts=None if parsed.X is None else feature_rows(parsed.X),
         columns=None if parsed.columns is None else summaries(parsed),
+        numbers=found.numbers,
         repetitions=found.repetitions,
         shift=found.shift,
         languages=found.languages,

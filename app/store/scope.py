@@ -1,4 +1,4 @@
-"""Workspaces, held apart below all rules: a session that acts for somebody sees and makes things of one of them alone.
+"""Isolation of workspaces: a session that acts for a key sees and creates rows of its workspace only.
 
 Every query of such a session, and every change by a statement, is confined by one condition on each table that has a
 workspace, so that a query which nobody thought of is confined, too. What it adds is its workspace's, and its owner's.
@@ -17,7 +17,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Scope:
-    """Whom a session acts for.
+    """The principal that a session acts for.
 
     Attributes
     ----------
@@ -36,13 +36,13 @@ class Scope:
 
 
 def confine(session: Session, scope: Scope) -> Session:
-    """Let the session act for somebody from now on; one that was never confined, as a sweep's, sees everything."""
+    """Confine the session to a principal; a session that was never confined, such as a sweep's, sees everything."""
     session.info["scope"] = scope
     return session
 
 
 def scope_of(session: Session) -> Scope | None:
-    """Whom the session acts for, if for anybody."""
+    """The principal that the session acts for, or None."""
     found: Scope | None = session.info.get("scope")
     return found
 

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
+from app.datasets.recipe_schemas import TableColumns
 from app.formats.labels import PARTS, TRAIN
 from app.formats.table import Parsed, Texts, shorten
 from app.plurals import counted
-from app.schemas.datasets.tables import TableColumns
 
 
 class DoesNotFitError(ValueError):
-    """Rows are of another kind than those that they shall be appended to."""
+    """The new rows are of another kind than the dataset's rows."""
 
 
 class SegmentedTexts(Sequence[str]):
@@ -117,30 +117,36 @@ def extended(
         all_rows = stacked([*(_widened(matrix, X.shape[1]) for matrix in matrices), X])
     ids = None if old.ids is None and new.ids is None else joined_texts([_ids(old), _ids(new)])
     columns = _reported(old, new)
-    whole = Parsed(old.kind, labels, y, split, all_rows, texts, names, weights, indptr, columns, ids)
+    whole = Parsed(
+        old.kind, labels, y, split, all_rows, texts, names, weights, indptr, columns, ids, label_type=old.label_type
+    )
     return Extended(whole, X, new.texts)
 
 
 def _check_fit(old: Parsed, new: Parsed, part: str | None, same_columns: bool) -> None:
     if old.kind != new.kind:
         kinds = {"text": "texts", "sparse": "numbers", "table": "a table of several kinds of columns"}
-        raise DoesNotFitError(f"the dataset holds {kinds[old.kind]}, the new rows {kinds[new.kind]}")
+        raise DoesNotFitError(f"the dataset has {kinds[old.kind]}, but the new rows have {kinds[new.kind]}")
     if (old.label_indptr is None) != (new.label_indptr is None):
-        one, sets = "one label a row", "sets of labels"
+        one, sets = "one label per row", "sets of labels"
         first, second = (one, sets) if old.label_indptr is None else (sets, one)
-        raise DoesNotFitError(f"the dataset has {first}, the new rows have {second}")
+        raise DoesNotFitError(f"the dataset has {first}, but the new rows have {second}")
     if (old.feature_names is None) != (new.feature_names is None):
         detail = (
-            "has names of features, the new rows have none" if new.feature_names is None else "has no names of features"
+            "has feature names, but the new rows have none"
+            if new.feature_names is None
+            else "has no feature names, but the new rows have"
         )
         raise DoesNotFitError(f"the dataset {detail}")
     if part is not None and new.split is not None:
-        raise DoesNotFitError("the new rows have a split of their own, and the request names a part")
+        raise DoesNotFitError(
+            "the new rows have a split of their own, but the request also names a part: leave part out"
+        )
     if old.columns is not None and new.columns is not None:
         for name in ("texts", "numbers", "categories"):
             before, after = set(getattr(old.columns, name)), set(getattr(new.columns, name))
             if before != after:
-                raise DoesNotFitError(f"the {name} of the dataset are other columns than those of the new rows")
+                raise DoesNotFitError(f"the {name} of the dataset differ from those of the new rows")
     elif same_columns and old.feature_names is not None and new.feature_names is not None:
         odd = sorted({*old.feature_names} ^ {*new.feature_names})
         if odd:

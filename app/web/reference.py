@@ -11,7 +11,7 @@ from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from app.api.access.auth import authorize
+from app.access.authentication import authorize
 from app.errors import PolymarginError
 from app.web.rendering import part, render
 from app.web.routing import pages

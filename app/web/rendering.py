@@ -13,8 +13,9 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from app.api.access.auth import csrf_token, session_of
-from app.api.common.paths import V1
+from app.access.authentication import csrf_token, session_of
+from app.http.parameters import V1
+from app.json_text import place_of
 from app.version import VERSION
 from app.web import assets
 
@@ -65,11 +66,11 @@ class Call:
 
     def program(self, base: str) -> str:
         """The lines of Python; the client finds the key in ``POLYMARGIN_API_KEY``."""
-        return f'from app.client import Polymargin\n\nwith Polymargin("{base}") as client:\n    print({self.python})'
+        return f'from polymargin import Client\n\nwith Client("{base}") as client:\n    print({self.python})'
 
 
 def render(request: Request, template: str, code: int = 200, **context: Any) -> HTMLResponse:
-    """A page with the status ``code``: its template with ``context``, for whoever has signed in."""
+    """A page with the status ``code``: its template with ``context``, for the signed-in user."""
     principal = getattr(request.state, "key", None)
     secret = session_of(request)
     text = _environment.get_template(template).render(
@@ -160,7 +161,7 @@ _environment = Environment(
     cache_size=-1,
     auto_reload=False,
 )
-_environment.filters.update(number=number, percent=percent, size=size, duration=duration, ago=ago)
+_environment.filters.update(number=number, percent=percent, size=size, duration=duration, ago=ago, place=place_of)
 _environment.globals.update(asset=assets.address, release=VERSION)
 # all of them now: those of a release that is installed while this one runs may want what it does not give them
 for _name in _environment.list_templates():

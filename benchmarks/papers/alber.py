@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Callable
 from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any
@@ -16,13 +15,13 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from benchmarks import sets
 from benchmarks.papers import alber_page
+from benchmarks.papers.exchanges import Kind
+from benchmarks.papers.exchanges.forecast import forecast
 from benchmarks.papers.protocol import Size
 from benchmarks.papers.store import Found, Run, Store
 from solvers.core.problem import Problem
-from solvers.linear.sharded.forecast import forecast
 from solvers.metrics.flat import flat
 from solvers.registry import SOLVERS, parse_params
-from solvers.sharding.exchange import ExchangeKind
 from solvers.sharding.plan import Rates
 
 TITLE = alber_page.TITLE
@@ -35,7 +34,7 @@ CS = {"full": [1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3, 1e4], "quick": [1e-2,
 MORE_C = {"full": [1e6], "quick": []}
 CAP = {"full": 3.0, "quick": 3.0}
 TOL = 1e-2
-EXACT_ROWS = {"full": 120, "quick": 90}
+EXACT_ROWS = {"full": alber_page.MOST_ROWS, "quick": 90}
 EXACT_SETS = {"full": ("iris", "wine", "digits"), "quick": ("iris", "wine", "digits")}
 EXACT_CS = (0.1, 1.0)
 # 10 Gbit/s and half a millisecond a round, as between the paper's machines
@@ -43,8 +42,6 @@ NETWORK = Rates(bandwidth=1.25e9, round_trip=5e-4)
 SHARDS = (1, 2, 4, 8, 16, 32, 64)
 # rows, features, classes, entries a row of the paper's largest set, LSHTC-2011
 LARGE = {"n": 394_754, "d": 594_158, "k": 27_875, "nnz": 130}
-ITERATIONS = {"full": 10, "quick": 3}
-TURNS = {"full": 7, "quick": 2}
 # two processes, over the Redis at POLYMARGIN_TEST_REDIS_URL
 IN_PROCESSES, PROCESS_RUNS = "20news", 5
 
@@ -154,16 +151,15 @@ def _by_liblinear(number: int, C: float, task: tuple[Problem, Any, Any], cap: fl
 
 
 def _speed_up(store: Store, size: Size) -> None:
-    """Threads by the clock on the wall, in turns; shards by the clock of the forecast."""
+    """Processes by the clock on the wall, in turns; shards by the clock of the forecast."""
     name = texts(size)[0]
     problem, *_ = data(name)
     for machine in ("weston_watkins", "lee_lin_wahba"):
-        store.run(Run("figure 2", name, machine, "threads"), partial(_threads, machine, problem, size))
         if IN_PROCESSES in texts(size) and os.environ.get("POLYMARGIN_TEST_REDIS_URL"):
             run = Run("figure 2", IN_PROCESSES, machine, "processes")
             store.run(run, partial(_processes, machine, IN_PROCESSES))
         for where, shape in {name: _shape(problem), "LSHTC-2011": _zipf()}.items():
-            kinds: dict[str, ExchangeKind] = (
+            kinds: dict[str, Kind] = (
                 {"tournament": "weights", "scores": "scores"}
                 if machine == "weston_watkins"
                 else {"mean": "mean", "sums": "sums"}
@@ -171,16 +167,6 @@ def _speed_up(store: Store, size: Size) -> None:
             for title, kind in kinds.items():
                 compute = partial(_modelled, shape, kind)
                 store.run(Run("figure 2", where, machine, f"shards, {title}"), compute)
-
-
-def _threads(machine: str, problem: Problem, size: Size) -> Found:
-    """How many times as fast two threads are, the median of pairs of trainings in turns."""
-    params = parse_params(machine, {"C": 1.0, "tol": 1e-9, "max_epochs": ITERATIONS[size]})
-    pairs = []
-    for _ in range(TURNS[size] + 1):
-        seconds = [_wall(lambda n=n: list(SOLVERS[machine](params, threads=n).steps(problem))) for n in (1, 2)]
-        pairs.append(seconds[0] / seconds[1])
-    return {"times": float(np.median(pairs[1:])), "least": min(pairs[1:]), "most": max(pairs[1:])}
 
 
 def _processes(machine: str, name: str) -> Found:
@@ -192,12 +178,6 @@ def _processes(machine: str, name: str) -> Found:
         (one[0] / one[1]) / (two[0] / two[1]) for one, two in zip(runs["no shards"], runs["2 shards"], strict=True)
     ]
     return {"times": float(np.median(pairs)), "least": min(pairs), "most": max(pairs)}
-
-
-def _wall(run: Callable[[], Any]) -> float:
-    began = time.perf_counter()
-    run()
-    return time.perf_counter() - began
 
 
 Shaped = tuple[NDArray[np.int64], int, int]
@@ -215,9 +195,9 @@ def _zipf() -> Shaped:
     return counts, LARGE["d"], LARGE["n"] * LARGE["nnz"]
 
 
-def _modelled(shape: Shaped, kind: ExchangeKind) -> Found:
+def _modelled(shape: Shaped, kind: Kind) -> Found:
     """Times as fast at one epoch each, by the clock of the forecast."""
     counts, n_features, nnz = shape
     fit = [size for size in SHARDS if size <= len(counts) // 2]
-    seconds = [forecast(counts, n_features, nnz, size, 4, 1, NETWORK, kind=kind).seconds for size in fit]
+    seconds = [forecast(counts, n_features, nnz, size, 4, 1, NETWORK, kind).seconds for size in fit]
     return {"speed-up": [(float(size), seconds[0] / each) for size, each in zip(fit, seconds, strict=True)]}

@@ -1,8 +1,9 @@
 """The page of Alber et al. 2017."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks.papers.page import Claim, Panel, claims, order, part, picture
+from benchmarks.papers.page import CERTIFIED, Claim, Panel, claims, order, part, picture
 from benchmarks.papers.store import Results
 from docs_site.markdown import table
 
@@ -10,8 +11,11 @@ TITLE = "Alber, Zimmert, Dogan and Kloft 2017: distributed multi-class machines"
 SHOWN = {
     "error": "Table 3: error, %",
     "nonzero_weights": "Table 3: non-zeros of W, %",
+    "micro_f1": "Table 4: micro F1, %",
     "macro_f1": "Table 4: macro F1, %",
 }
+# of Table 1
+MOST_ROWS = 120
 SHORT = {"weston_watkins": "WW", "lee_lin_wahba": "LLW", "crammer_singer": "CS", "one_vs_rest": "OVR"}
 
 
@@ -20,13 +24,13 @@ def page(results: Results, pictures: Path) -> str:
     parts = [
         "WW is [`weston_watkins`](../methods/relative_margins.md), CS `crammer_singer`, OVR `one_vs_rest` and LLW "
         "[`lee_lin_wahba`](../methods/absolute_margins.md). The LSHTC collections cannot be had; the three sets of "
-        "texts below stand for them. The text of the paper at hand has neither the numbers of its tables nor those of "
+        "texts below replace them. The text of the paper at hand has neither the numbers of its tables nor those of "
         "its pictures, so that ours are beside what it says of them.",
         _data(results),
         part(results, "table 1", "Table 1: beside an exact solver", lambda: _table_1(results)),
         part(results, "figure 2", "Figure 2: speed-up", lambda: _figure_2(results, pictures)),
         part(results, "tables", "Figure 3: time against C", lambda: _figure_3(results, pictures)),
-        part(results, "tables", "Tables 3 to 5: error, sparsity and macro F1 against C", lambda: _all_tables(results)),
+        part(results, "tables", "Tables 3 to 5: error, sparsity and F1 against C", lambda: _all_tables(results)),
         "## What agrees, and what does not",
         claims(_claims(results)),
     ]
@@ -55,7 +59,8 @@ def _table_1(results: Results) -> str:
     header = ["set", "machine", "C", "objective here", "exact", "difference", "error here, %", "exact, %", "dual, %"]
     return (
         "The paper compares with Shark; here the other solver is Clarabel's interior point method, through CVXPY, on "
-        f"the whole primal program.\n\n{table(header, rows)}"
+        f"the whole primal program. Each set has {MOST_ROWS} rows for training at most, in a single run; ours is asked "
+        f"for a gap of 1e-6.\n\n{table(header, rows)}"
     )
 
 
@@ -77,25 +82,26 @@ def _figure_2(results: Results, pictures: Path) -> str:
         )
     for name in where:
         for machine in results.names("figure 2", "method"):
-            for kind in ("threads", "processes"):
-                keys = ("times", "least", "most")
-                numbers = [results.value("figure 2", name, machine, kind, key) for key in keys]
-                if numbers[0] == numbers[0]:
-                    rows.append([name, SHORT[machine], f"two {kind}", *(f"{number:.2f}" for number in numbers)])
+            keys = ("times", "least", "most")
+            numbers = [results.value("figure 2", name, machine, "processes", key) for key in keys]
+            if numbers[0] == numbers[0]:
+                rows.append([name, SHORT[machine], "two processes", *(f"{number:.2f}" for number in numbers)])
     header = ["set", "machine", "", "times as fast", "least", "most"]
     return (
         picture(pictures / "alber_figure_2.svg", panels, "Speed-up by shards, modelled")
-        + "\nShards are not run but forecast (`solvers/linear/sharded/forecast.py`), one thread each, at one epoch, "
-        "with 10 Gbit/s and half a millisecond a round as between the paper's machines; classes of LSHTC-2011 are "
-        "given sizes in inverse proportion to their ranks. *tournament* is the paper's for WW and *mean* for "
+        + "\nShards are not run but forecast (`solvers/linear/sharded/linear_shards.py`), one thread each, at one "
+        "epoch, with 10 Gbit/s and half a millisecond a round as between the paper's machines; classes of LSHTC-2011 "
+        "are given sizes in inverse proportion to their ranks. *tournament* is the paper's for WW and *mean* for "
         "LLW, *scores* and *sums* are ours. An epoch of "
         "one way does not bring as much as one of another: LLW takes 57 by *mean* where it takes 7 by *sums* (20news, "
         "C = 1, gap 0.01, `python -m benchmarks.bench_shards --parts alternation --sizes 2`). "
         f"The ordinate is a model, not a measurement.\n\n{table(header, rows)}\n"
+        "The paper's WW-MC trains on 16 cores of one machine. Its counterpart is not here: `weston_watkins` and "
+        "`lee_lin_wahba` without class shards train on one thread whatever `threads` says.\n\n"
         "By the clock on the wall, medians of pairs in turns, on two cores that others used, too, so that less than "
-        "two threads' worth was there. Processes are two class shards that exchange over a Redis of the same machine, "
+        "two cores were free. Processes are two class shards that exchange over a Redis of the same machine, "
         "by *scores* or *sums*, an epoch beside one of the method without shards: with few classes the exchange takes "
-        "longer than the computing that it spares, which the plan of a job tells beforehand."
+        "longer than the computing that it spares, which the plan of a job predicts."
     )
 
 
@@ -113,12 +119,18 @@ def _figure_3(results: Results, pictures: Path) -> str:
         panels.append(Panel(name, "C", "processor seconds", lines, "log", "log"))
     return picture(pictures / "alber_figure_3.svg", panels, "Processor seconds by C") + (
         "\nTo a certified gap of 0.01, one thread. Where the limit of 3 s ended a training, the table has its gap. "
-        "LIBLINEAR stops by its own default; where it took more than the limit there is no point."
+        "LIBLINEAR stops by its own default; where it took more than the limit there is no point. Each "
+        "point is a single run."
     )
 
 
 def _all_tables(results: Results) -> str:
-    return "\n\n".join(_tables(results, name) for name in results.names("tables", "set"))
+    said = (
+        "Each number is of a single run. Every row has one label, so that micro F1 is 100 less the error; the paper "
+        "prints it, too. The rows of gaps name the models that were ended before a gap of 0.01: their numbers are not "
+        "those of the optimum, and no verdict below rests on them."
+    )
+    return "\n\n".join([said, *(_tables(results, name) for name in results.names("tables", "set"))])
 
 
 def _tables(results: Results, name: str) -> str:
@@ -140,10 +152,9 @@ def _tables(results: Results, name: str) -> str:
 def _speed_up_claim(results: Results) -> list[Claim]:
     """What was measured beside the paper's speed-up, which is for many more classes."""
     times = {
-        f"{SHORT[machine]}, two {kind} ({name})": results.value("figure 2", name, machine, kind, "times")
+        f"{SHORT[machine]} ({name})": results.value("figure 2", name, machine, "processes", "times")
         for name in results.names("figure 2", "set")
         for machine in results.names("figure 2", "method")
-        for kind in ("threads", "processes")
     }
     times = {what: value for what, value in times.items() if value == value}
     if not times:
@@ -152,13 +163,22 @@ def _speed_up_claim(results: Results) -> list[Claim]:
         "Figure 2 above: the sets that could be run have few classes and little to compute between two exchanges; what "
         "is forecast at the paper's sizes is in its picture."
     )
-    return [Claim("Two cores are faster than one", min(times.values()) > 1, f"times as fast: {order(times)}", why)]
+    says = "Two cores, each with a class shard, are faster than one"
+    return [Claim(says, min(times.values()) > 1, f"times as fast: {order(times)}", "time of an epoch", why)]
 
 
 def _claims(results: Results) -> list[Claim]:
     def at(name: str, machine: str, key: str) -> dict[str, float]:
         found = {C: results.value("tables", name, machine, C, key) for C in results.names("tables", "setting")}
         return {C: value for C, value in found.items() if value == value}
+
+    def certified(name: str, machine: str, key: str) -> dict[str, float]:
+        gaps = at(name, machine, "gap")
+        return {C: value for C, value in at(name, machine, key).items() if gaps.get(C, 0.0) <= CERTIFIED}
+
+    def largest_gap(name: str, machines: Iterable[str], settings: Iterable[str]) -> float:
+        gaps = [results.value("tables", name, machine, C, "gap") for machine in machines for C in settings]
+        return max((gap for gap in gaps if gap == gap), default=float("nan"))
 
     differences = [
         results.value("table 1", name, machine, C, "difference")
@@ -169,7 +189,7 @@ def _claims(results: Results) -> list[Claim]:
     found = []
     if differences:
         most = max(differences)
-        found.append(Claim("The solvers are exact", most < 1e-4, f"largest relative difference {most:.1e}"))
+        found.append(Claim("The solvers are exact", most < 1e-4, f"largest relative difference {most:.1e}", 1e-6))
     found += _speed_up_claim(results)
     Cs = results.names("tables", "setting")
     for name in results.names("tables", "set"):
@@ -177,11 +197,14 @@ def _claims(results: Results) -> list[Claim]:
         usual = [C for C in Cs if float(C) < 1e6]
         if len(usual) < 3 or not all(results.has("tables", name, m, C, "error") for m in SHORT for C in usual):
             continue
-        least = {SHORT[m]: min(at(name, m, "error").values(), default=float("nan")) for m in SHORT}
+        errors_of = {m: certified(name, m, "error") for m in SHORT}
+        least = {SHORT[m]: min(errors.values(), default=float("nan")) for m, errors in errors_of.items()}
+        gap = max(largest_gap(name, [m], errors) for m, errors in errors_of.items())
         found.append(
             Claim(
                 f"WW and CS have smaller errors than OVR ({name})", max(least["WW"], least["CS"]) < least["OVR"],
-                f"least error over C, %: {order(least)}", "a guess: 20news has many rows a class, the others few.",
+                f"least error over the C with a gap of 0.01, %: {order(least)}", gap,
+                "a guess: 20news has many rows a class, the others few.",
             )
         )  # fmt: skip
         sparse = {SHORT[m]: at(name, m, "nonzero_weights").get("1", float("nan")) for m in SHORT}
@@ -189,8 +212,8 @@ def _claims(results: Results) -> list[Claim]:
             Claim(
                 f"WW has the sparsest W, LLW is never sparse ({name})",
                 sparse["WW"] <= min(sparse["CS"], sparse["OVR"]) and sparse["LLW"] == max(sparse.values()),
-                f"non-zeros at C = 1, %: {order(sparse)}",
-                "the rows of non-zeros above, which differ little; no run tells why.",
+                f"non-zeros at C = 1, %: {order(sparse)}", largest_gap(name, SHORT, ["1"]),
+                "the rows of non-zeros above, which differ little; no run explains it.",
             )
         )  # fmt: skip
         errors = at(name, "lee_lin_wahba", "error")
@@ -200,6 +223,7 @@ def _claims(results: Results) -> list[Claim]:
                 f"LLW is best where it is hardly constrained ({name})", float(best) >= 100,
                 f"least error {errors.get(best, float('nan')):.2f} % at C = {best}, "
                 f"{errors.get('1', float('nan')):.2f} % at C = 1",
+                largest_gap(name, ["lee_lin_wahba"], errors),
                 "the rows of LLW above; where there is a gap it ended before its optimum.",
             )
         )  # fmt: skip
@@ -212,6 +236,7 @@ def _claims(results: Results) -> list[Claim]:
                 Claim(
                     f"WW is faster than LIBLINEAR's CS at every C ({name})", min(ratios) > 1,
                     f"{min(ratios):.2g} to {max(ratios):.3g} times as fast, one thread each (the paper has 16 to 1)",
+                    largest_gap(name, ["weston_watkins"], common),
                     "Figure 3 above; ours stops at a certified gap of 0.01, LIBLINEAR by its own "
                     "rule, at a gap that was not measured.",
                 )

@@ -1,4 +1,4 @@
-"""The algorithm of Rousu et al. 2005, as it stands: conditional gradient ascent in the subspaces of single examples.
+"""The algorithm of Rousu et al. 2005, as published: conditional gradient ascent in the subspaces of single examples.
 
     maximise  sum_i l_i' mu_i - 1/2 |sum_i (|mu_i| phi(y_i) - mu_i) x_i'|^2
 

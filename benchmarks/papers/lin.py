@@ -1,7 +1,7 @@
 """Lin et al. 2012: Figures 1 to 6, five random splits, C chosen on rows held out, the same rounds for every method.
 
 Sets of the paper are VOWEL, USPS, PENDIGITS and, as a thousand images of it, digits in place of MNIST; LETTER, SATIMAGE
-and SEGMENT stand for those that cannot be had. Three quarters of the rows train. Stumps are the weak learners.
+and SEGMENT replace those that cannot be had. Three quarters of the rows train. Stumps are the weak learners.
 """
 
 import time

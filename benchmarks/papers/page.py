@@ -19,13 +19,36 @@ _LONG = re.compile(r"(\d\.\d\d)\d+")
 Lines = Mapping[str, Sequence[tuple[float, float]]]
 
 
+# a model is certified where its relative gap, as tables print it, is at most this
+CERTIFIED = 0.0101
+
+
 class Claim(NamedTuple):
-    """What the paper says, whether our runs say it too, by which numbers, and why not where they do not."""
+    """What the paper says, whether our runs say it too, by which numbers, and why not where they do not.
+
+    Parameters
+    ----------
+    says : str
+    holds : bool
+    found : str
+    gap : float or str
+        The largest relative gap of the models that the verdict compares, above `CERTIFIED` none is given; a text says
+        why there is no gap.
+    why : str, optional
+    """
 
     says: str
     holds: bool
     found: str
+    gap: float | str
     why: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """``open`` where a model that is compared is not certified."""
+        if not isinstance(self.gap, str) and not self.gap <= CERTIFIED:
+            return "open"
+        return "yes" if self.holds else "no"
 
 
 class Panel(NamedTuple):
@@ -46,13 +69,23 @@ def part(results: Results, name: str, title: str, make: Callable[[], str]) -> st
 
 def claims(found: Sequence[Claim]) -> str:
     """What agrees and what does not, as a table, and the reasons below it."""
-    rows = [[claim.says, "yes" if claim.holds else "no", claim.found] for claim in found]
+    rows = [
+        [claim.says, claim.verdict, claim.gap if isinstance(claim.gap, str) else f"{claim.gap:.2g}", claim.found]
+        for claim in found
+    ]
     claims_of: dict[str, list[str]] = {}
     for claim in found:
-        if claim.why and not claim.holds:
+        if claim.why and claim.verdict == "no":
             claims_of.setdefault(claim.why, []).append(f"*{claim.says}*")
     reasons = [f"- {'; '.join(says)}: {why}" for why, says in claims_of.items()]
-    text = table(["the paper", "here, too?", "our runs"], rows)
+    text = table(["the paper", "here, too?", "largest gap", "our runs"], rows)
+    text += "\n*Largest gap*: the largest relative gap of the models that a row compares."
+    if any(claim.verdict == "open" for claim in found):
+        text += (
+            " *Open*: a model that the row compares was ended at a gap above 0.01. Its numbers are not those of the "
+            "optimum, so there is no verdict."
+        )
+    text += "\n"
     return text + ("\nWhy not:\n\n" + "\n".join(reasons) + "\n" if reasons else "")
 
 

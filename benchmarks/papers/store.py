@@ -88,7 +88,7 @@ class Store:
 
 
 class Cell(NamedTuple):
-    """A row of the table of results; texts stand as they are in ``value``."""
+    """A row of the table of results; texts are unchanged in ``value``."""
 
     part: str
     set: str
@@ -145,7 +145,7 @@ class Results:
         return (part, name, method, setting, measure) in self._at
 
     def text(self, part: str, name: str, measure: str, method: str = "", setting: str = "") -> str:
-        """A text or number as it stands; empty where there is none."""
+        """A text or number unchanged; empty where there is none."""
         found = self._at.get((part, name, method, setting, measure))
         return found[0].value if found else ""
 
@@ -171,6 +171,11 @@ class Results:
     def repetitions(self, part: str) -> int:
         """The largest number of repetitions of a part."""
         return max((cell.repetitions for cell in self.cells if cell.part == part), default=0)
+
+    def draws(self, part: str, name: str, method: str, setting: str, measure: str) -> int:
+        """The number of repetitions that a mean is of; 0 where there is none."""
+        found = self._at.get((part, name, method, setting, measure))
+        return found[0].repetitions if found else 0
 
     def names(self, part: str, column: str) -> list[str]:
         """The different sets, methods or settings of a part, in the order of the runs."""

@@ -1,4 +1,4 @@
-"""Measures of steps: what else a method tells of each, errors on rows held out above all."""
+"""Measures of steps: further values that a method reports for each step, such as errors on held-out rows."""
 
 import sqlalchemy as sa
 from alembic import op

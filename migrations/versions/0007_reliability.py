@@ -1,4 +1,4 @@
-"""Reliability curves of evaluations, of models that tell probabilities."""
+"""Reliability curves of evaluations, for models that predict probabilities."""
 
 import sqlalchemy as sa
 from alembic import op

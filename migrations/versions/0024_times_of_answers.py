@@ -1,4 +1,4 @@
-"""An evaluation tells how long a row's answer takes."""
+"""Evaluations store how long the prediction of a row takes."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""A version may be a smaller copy of another, and tells which and what that costs."""
+"""A version may be a smaller copy of another; it stores which one, and what the copy costs."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Steps tell what is being trained, of methods that train others."""
+"""Steps store what is being trained, for methods that train other methods."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -35,19 +35,22 @@ class OutputParams(BoostingParams):
     """What methods on separate outputs have in common."""
 
     tol: float = Field(
-        default=1e-5, gt=0, lt=1, description="Stop when ten rounds in a row have each lowered the loss by less."
+        default=1e-5,
+        gt=0,
+        lt=1,
+        description="Stop when ten rounds in a row have each lowered the loss by less than this share.",
     )
     sharing: Sharing = Field(
         default="own",
-        description="own: a weak learner for every output; sign: one stump for all, with a sign for each; real: one "
-        "stump for all, with a vote on either side for each.",
+        description="own: one weak learner per output; sign: one stump for all outputs, with a sign for each; "
+        "real: one stump for all outputs, with two votes for each.",
     )
 
     @field_validator("sharing")
     @classmethod
     def _only_stumps_are_shared(cls, value: Sharing, info: ValidationInfo) -> Sharing:
         if value != "own" and (info.data.get("depth") != 1 or info.data.get("weak_learner") != "tree"):
-            raise ValueError("only stumps can be shared by all outputs: depth 1, weak_learner tree")
+            raise ValueError("shared stumps need depth 1 and weak_learner tree")
         return value
 
 

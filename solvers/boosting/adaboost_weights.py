@@ -14,14 +14,14 @@ def half_log_odds(right: float, wrong: float, total: float) -> float:
     """AdaBoost's weight of a learner: half the logarithm of right over wrong.
 
     A small share of all losses, ``total``, is added to both, so that it is finite (Schapire and Singer 1999, section
-    4.2, who add 1 / (n k); a share that does not count rows lets weights of examples stand for repetitions).
+    4.2, who add 1 / (n k); a share that does not count rows makes weights of examples equal to repetitions).
     """
     spare = SPARE * total
     return 0.5 * float(np.log(right + spare) - np.log(wrong + spare)) if spare > 0 else 0.0
 
 
 class LossPlateau:
-    """Tells when a loss hardly falls any more: by less than ``tol`` of itself in each of ten rounds.
+    """Detects that a loss hardly falls any more: by less than ``tol`` of itself in each of ten rounds.
 
     Attributes
     ----------

@@ -4,9 +4,10 @@ A round looks for weak learners by weights of the examples, gives them weights, 
 be held out: the error on them ends training early, and the model is then that of the best round.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -42,12 +43,22 @@ class Boosting(Solver[P]):
         """Whether binary machines of a method can be weak learners."""
         return method.handles.flat and method.parts == "none" and not method.chooses
 
+    @property
+    def column_scaling(self) -> Literal["standard", "max_abs", "none"]:
+        return "none" if self.params.weak_learner == "tree" else "standard"
+
+    @property
+    def feature_range(self) -> tuple[float, float]:
+        return (0.0, math.inf) if self.params.weak_learner == "tree" else super().feature_range
+
     @classmethod
     def check_params(cls, params: BoostingParams) -> None:
         name = params.weak_learner
         if name == "tree":
             if params.weak_params:
-                raise ParamsError([("/weak_params", "a tree has none; they are those of another method")])
+                raise ParamsError(
+                    [("/weak_params", "weak_learner tree takes no weak_params; they are for another method")]
+                )
             return
         method = all_methods().get(name)
         if method is None:
@@ -70,6 +81,7 @@ class Boosting(Solver[P]):
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
         self.admit(problem)
+        self.check_features(problem)
         run = self.run(self.task(problem))
         if state is not None:
             run.resume(state)

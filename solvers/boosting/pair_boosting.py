@@ -26,7 +26,7 @@ LEAST_EPS = 1e-12
 class PairParams(BoostingParams):
     """What these methods have in common."""
 
-    C: float = Field(default=1e8, ge=1e-12, le=1e30, description="Weight of the losses against the norm.")
+    C: float = Field(default=1e8, ge=1e-12, le=1e30, description="Weight of the losses relative to the norm.")
     tol: float = Field(
         default=1e-3, gt=0, lt=1, description="Stop at this relative duality gap over all weak learners."
     )
@@ -34,8 +34,8 @@ class PairParams(BoostingParams):
         default=0.1,
         gt=0,
         lt=1,
-        description="Largest violation of the optimality conditions that a round leaves alone; it tightens with the "
-        "duality gap.",
+        description="Largest violation of the optimality conditions that a round may leave; it tightens with "
+        "the duality gap.",
     )
 
 
@@ -66,7 +66,7 @@ class PairRun(Run):
         self.certificate = Certificate(params.eps)
 
     def channels(self, thread_pool: ThreadPool) -> Channels:
-        """The weights that learners are sought for, of the loss as it stands, as fine as its gap asks for."""
+        """Weights of the examples for the next weak learners, from the current loss, as precise as its gap needs."""
         fine = self.certificate.wants_fine(len(self.task.y), self.params.tol)
         return self.loss.measure(thread_pool, fine=fine)
 

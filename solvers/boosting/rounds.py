@@ -48,7 +48,7 @@ class Task:
 class Report(NamedTuple):
     """How a round ended: bounds of the objective or nan, the largest violation or nan, rows wrong, and whether to stop.
 
-    ``more`` tells other measures by name.
+    ``more`` has other measures by name.
     """
 
     primal: float
@@ -71,7 +71,7 @@ class Run(ABC):
         self.best_epoch, self.best_error = 0, np.inf
 
     def measure(self, report: Report) -> dict[str, float]:
-        """What a step tells of a round beside its bounds; takes note of the least error on the rows held out."""
+        """Measures of a round beside its bounds; records the least error on held-out rows."""
         measures = {"train_error": report.n_wrong / len(self.task.y), **report.more}
         if len(self.task.held_y):
             error = float(np.mean(self.classify(self.held_scores) != self.task.held_y))

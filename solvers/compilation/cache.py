@@ -22,6 +22,7 @@ from typing import Any
 from numba import config
 from numba.core.caching import CacheImpl, IndexDataCacheFile, UserWideCacheLocator, _CacheLocator
 
+_PACKAGE = __name__.rpartition(".compilation.")[0]
 _IMPORTS = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([\w.]+))", re.MULTILINE)
 
 
@@ -32,8 +33,10 @@ def imported_files(path: Path, root: Path) -> frozenset[Path]:
     for package, names, module in _IMPORTS.findall(path.read_text(encoding="utf-8")):
         members = [name.split()[0] for name in re.sub(r"[()]|#[^\n]*", "", names).split(",") if name.split()]
         for dotted in (module, package, *(f"{package}.{member}" for member in members)):
-            if dotted.partition(".")[0] == root.name:  # every process that trains looks at hundreds of others
-                place = root.parent.joinpath(*dotted.split("."))
+            if dotted == _PACKAGE or dotted.startswith(
+                f"{_PACKAGE}."
+            ):  # a process that trains looks at hundreds of others
+                place = root.joinpath(*dotted.removeprefix(_PACKAGE).split("."))
                 found.update((place.with_suffix(".py"), place / "__init__.py"))
     return frozenset(file for file in found if file.is_file())
 
@@ -110,7 +113,7 @@ _save = IndexDataCacheFile.save
 
 
 def _save_alone(self: Any, key: Any, data: Any) -> None:
-    """Name a file in the index and write it while nobody else does; whoever reads meanwhile compiles anew."""
+    """Name a file in the index and write it under a lock; a process that reads meanwhile compiles for itself."""
     with Path(self._cache_path, ".saving").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _save(self, key, data)

@@ -4,7 +4,7 @@ Numba makes machine code of every compiled function, with a wrapper for calls fr
 function that another one calls all this goes unused: the caller links its optimised LLVM code, and makes machine code
 of that again. Here a function that is compiled because another one calls it gets its LLVM code alone, which callers
 link as before, so that their machine code is the same. That is what the cache keeps of it, too. If Python calls it
-later, it is compiled anew, with all.
+later, it is compiled again, in full.
 
 This is so for the functions of this package, and for what these call; those of other programs in the process are
 compiled as ever. It takes the place of functions of numba's own, so it is only done with a version of numba that is
@@ -77,7 +77,7 @@ def _is_linked(compiled: Any) -> bool:
 
 
 def _compile(self: Any, sig: Any) -> Any:
-    """Compile a function for types; if Python asks, one that was only linked so far is compiled anew."""
+    """Compile a function for types; if Python calls a function that was only linked so far, compile it again."""
     global _depth
     with global_compiler_lock:
         args = tuple(sigutils.normalize_signature(sig)[0])

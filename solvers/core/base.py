@@ -9,15 +9,16 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 import scipy.sparse as sp
 from pydantic import BaseModel, ConfigDict
 
+from solvers.core.dual_variables import DualShares
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
-from solvers.numerics.array_types import Array, Bools, Ints8
+from solvers.numerics.array_types import Array, Bools, Ints, Ints8
 
 State = Mapping[str, Array]
 
 # Of all states: to be raised with every change of the names, shapes or meaning of a state's arrays, in any method, as
 # methods train parts by others. A checkpoint says by which format it was written, and is not resumed by another.
-STATE_FORMAT = 8
+STATE_FORMAT = 10
 
 
 class Params(BaseModel):
@@ -84,7 +85,7 @@ class Handles:
 
 @dataclass(frozen=True)
 class Step:
-    """Where a solver stands after one slice of work of some seconds at most.
+    """The progress of a solver after one slice of work of some seconds at most.
 
     Attributes
     ----------
@@ -100,11 +101,15 @@ class Step:
     state : mapping of str to array
         Live arrays, enough to resume bit-identically: copy or write them before the next step is asked for.
     measures : mapping of str to float
-        What else the method has to tell of this step, by name: errors on the rows it trains on or holds out, counts.
+        Other measures of this step, by name: errors on the rows it trains on or holds out, counts.
     setting : str
         What is being trained, of methods that train others: the method and its parameters, as a person reads them.
+    fraction : float
+        The share of the whole work that is done, by the method's own estimate; nan where it has none.
+    milestone : bool
+        A part of the work has ended that would be lost without this state: a checkpoint is worth its time.
     right : bool array, shape (n_samples,), optional
-        Examples that the model of this step answers with their own class, as far as measuring it has told for sure: no
+        Examples that the model of this step answers with their own class, as far as its measures prove: no
         order of summing its scores gives another class. Of all others nothing is said.
     """
 
@@ -117,6 +122,8 @@ class Step:
     measures: Mapping[str, float] = field(default_factory=dict)
     setting: str = ""
     right: Bools | None = None
+    fraction: float = math.nan
+    milestone: bool = False
 
     @property
     def gap(self) -> float:
@@ -136,10 +143,19 @@ def within_range(steps: Iterable[Step], certified: bool) -> Iterator[Step]:
         infinite = step.primal == math.inf or step.dual == math.inf
         if infinite or (step.converged and certified and _half_known(step.primal, step.dual)):
             raise ProblemError(
-                f"training has left the range of floats: after {step.epoch} epoch(s) the primal objective is "
-                f"{step.primal:g}, the dual {step.dual:g}; divide the features by a constant, or take a smaller C"
+                f"training has left the range of floats: after {step.epoch} epoch(s) the primal "
+                f"objective is {step.primal:g} and the dual is {step.dual:g}; divide the features by "
+                "a constant, or lower C"
             )
         yield step
+
+
+def imprecise(what: str, primal: float, dual: float) -> str:
+    """Why training ends where rounding has spoilt its bounds, and the way out."""
+    return (
+        f"the {what} have lost their precision: the dual {dual:.9g} is above the primal {primal:.9g}; scale the "
+        "columns, or take a smaller C"
+    )
 
 
 def _half_known(primal: float, dual: float) -> bool:
@@ -173,8 +189,12 @@ class Solver(ABC, Generic[P]):
     paper: ClassVar[str]
     Params: ClassVar[type[Any]]
     handles: ClassVar[Handles]
+    # whether it reads the names of classes in texts: the problem then has them, where the vocabulary has
+    uses_names: ClassVar[bool] = False
     # of two classes, by how much the score of the true one leads where its loss vanishes
     lead: ClassVar[float] = 1.0
+    # what trains it in shards, where ``handles`` says so: MODULE:CLASS of a kind of :mod:`solvers.sharding.shardable`
+    shards: ClassVar[str] = ""
     # whether it can go on from its solution at another C: :meth:`at` and :meth:`rescaled` then do what they say
     has_path: ClassVar[bool] = False
     # whether its dual variables can start a training on other rows: :meth:`dual_shares` and :meth:`warm`
@@ -195,16 +215,42 @@ class Solver(ABC, Generic[P]):
     def admit(cls, problem: Problem) -> None:
         """Raise ProblemError if the method does not take the labels of a problem, or needs a tree that is not there."""
         if problem.labels is not None and not cls.handles.multilabel:
-            raise ProblemError(f"{cls.name} takes one label an example, and sets of labels were given")
+            raise ProblemError(f"{cls.name} needs one label per example; sets of labels were given")
         if problem.taxonomy is None and not cls.handles.flat:
-            raise ProblemError(f"{cls.name} needs a label tree (hierarchy), and none was given")
+            raise ProblemError(f"{cls.name} needs a label tree: pass hierarchy")
         if problem.labels is None and not (cls.handles.flat or cls.handles.tree):
-            raise ProblemError(f"{cls.name} takes sets of labels, and one label an example was given")
+            raise ProblemError(f"{cls.name} needs sets of labels; one label per example was given")
+
+    def check_features(self, problem: Problem) -> None:
+        """Raise ProblemError if the largest feature is so large or so small that sums leave the range of floats."""
+        least, most = self.feature_range
+        X = problem.X
+        largest = max(float(X.data.max(initial=0.0)), -float(X.data.min(initial=0.0)))
+        if largest > most:
+            fault, way_out = f"at most {most:g}", "divide"
+        elif 0.0 < largest < least:
+            fault, way_out = f"at least {least:g}", "multiply"
+        else:
+            return
+        raise ProblemError(
+            f"the largest absolute value of a feature is {largest:.3g}; {self.name} expects {fault}: {way_out} the "
+            "features by a constant, or scale the columns"
+        )
 
     @property
     def takes_kernel_values(self) -> bool:
         """Whether X has a column for each example, and its rows are the kernel's values with all of them."""
         return getattr(self.params, "kernel", None) == "precomputed"
+
+    @property
+    def column_scaling(self) -> Literal["standard", "max_abs", "none"]:
+        """How columns of very different spreads are scaled where nobody says how; none: only their order counts."""
+        return "standard"
+
+    @property
+    def feature_range(self) -> tuple[float, float]:
+        """Between which numbers the largest feature must be, so that sums of products stay in the range of floats."""
+        return 1e-15, 1e15
 
     @classmethod
     def check_params(cls, params: Any) -> None:
@@ -241,11 +287,26 @@ class Solver(ABC, Generic[P]):
 
     def at(self, C: float) -> Self:
         """The same method with another C; raises TypeError where it has no path in C."""
-        raise TypeError(f"{self.name} has no path in C")
+        raise TypeError(f"{self.name} cannot train a path of values of C")
+
+    def at_each(self, Cs: Iterable[float]) -> list[Self]:
+        """The same method with each of these C, in ascending order, as :meth:`rescaled` starts from a smaller one best.
+
+        At a small C a machine is solved in a few epochs, as most of its dual variables are at their bounds, and many of
+        them still are at the next C. One that is given twice counts once; TypeError as above.
+        """
+        return [self.at(C) for C in sorted(set(Cs))]
 
     def rescaled(self, problem: Problem, state: State, C: float) -> State:
         """A state to train from, made of one in which this method at another ``C`` has ended; TypeError as above."""
-        raise TypeError(f"{self.name} has no path in C")
+        raise TypeError(f"{self.name} cannot train a path of values of C")
+
+    def without_current(self, problem: Problem, state: State) -> State | None:
+        """The state to go on from where the part under way has ended the worker before, by leaving that part out.
+
+        None of a method whose work has no parts that it can do without.
+        """
+        return None
 
     def dual_shares(self, problem: Problem, state: State) -> sp.csr_matrix:
         """The dual variables of a state by C times the weight of their example, shape (n_samples, n_classes).
@@ -255,14 +316,38 @@ class Solver(ABC, Generic[P]):
         ProblemError
             The method has none that could start another training, or not for such a problem.
         """
-        raise ProblemError(f"{self.name} has no dual variables that could start another training")
+        raise ProblemError(f"{self.name} has no dual variables to start another training from")
 
     def warm(self, problem: Problem, shares: sp.csr_matrix) -> State:
         """A state to train from, made of dual variables as :meth:`dual_shares` has them; ProblemError as there.
 
         The optimum is that of the problem, as from any other start; W follows from the dual variables.
         """
-        raise ProblemError(f"{self.name} has no dual variables that a training could start from")
+        raise ProblemError(f"{self.name} has no dual variables to start a training from")
+
+    def on_all_rows(
+        self, former: Problem, state: State, problem: Problem, rows: Ints
+    ) -> "tuple[Solver[Any], State | None]":
+        """What trains on ``problem`` the model that ``state`` is on ``former``, and the state that it begins from.
+
+        Parameters
+        ----------
+        former : Problem
+            Some of the rows of ``problem``.
+        state : mapping of str to array
+            Of the last step on it.
+        problem : Problem
+            Its classes are those of ``former``, and perhaps more.
+        rows : int64 array, shape (n_samples,)
+            The place of each of the problem's examples in ``former``; -1 of one that is not there.
+        """
+        if not self.starts_warm:
+            return self, None
+        try:
+            shares = DualShares(self.dual_shares(former, state), former.y, tuple(former.classes))
+            return self, self.warm(problem, shares.onto(problem, rows))
+        except ProblemError:  # such weights cannot be made from dual variables
+            return self, None
 
     def of_code(self, code: Ints8) -> "Solver[P]":
         """The solver whose steps are those of all columns of a code, and whose linear models score columns.
@@ -280,7 +365,14 @@ class Solver(ABC, Generic[P]):
 
     @abstractmethod
     def model(self, problem: Problem, state: State) -> Model:
-        """The model that ``state`` stands for; its arrays are copies."""
+        """The model of ``state``; its arrays are copies."""
+
+    def light_model(self, problem: Problem, state: State, share: float) -> Model:
+        """The model, where its weights are many perhaps without those below ``share`` of the largest of their class.
+
+        A method has its own where it can make that without all weights in memory a second time.
+        """
+        return self.model(problem, state)
 
 
 def relative_gap(primal: float, dual: float) -> float:

@@ -15,16 +15,17 @@ class BaseMethodParams(SingleLabelParams):
     inherited: ClassVar[tuple[str, ...]] = ("C", "tol", "max_epochs", "bias", "memory_mb")
 
     tol: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        default=None, description="Stop each part at this relative duality gap; left out, at the method's own."
+        default=None, description="Stop each part at this relative duality gap; the default is that of the base method."
     )
     max_epochs: Annotated[int, Field(ge=1, le=10**9)] | None = Field(
         default=None,
-        description="Stop each part after so many passes, converged or not; left out, at the method's own limit.",
+        description="Stop each part after this many passes even if it has not converged; the default is that of "
+        "the base method.",
     )
     base: str = Field(default="one_vs_rest", description="Method that trains the binary machine of each column.")
     base_params: dict[str, Any] = Field(
         default={},
-        description="Parameters of the base method, in place of its defaults and of what it inherits from above.",
+        description="Parameters of the base method; they replace its defaults and what it inherits from this method.",
     )
 
     def base_settings(self, method: type[Solver[Any]]) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def check_base_method(params: BaseMethodParams) -> None:
     has, own = method.Params.model_fields, type(params).model_fields
     lost = [name for name in params.inherited if name not in has and getattr(params, name) != own[name].default]
     if lost:
-        raise ParamsError([(f"/{name}", f"{params.base} has no such parameter to hand it on to") for name in lost])
+        raise ParamsError([(f"/{name}", f"{params.base} has no such parameter to pass it to") for name in lost])
     try:
         parse(method, params.base_settings(method))
     except ParamsError as error:

@@ -1,8 +1,10 @@
 """What all machines share that weigh the losses of examples by C: the problem they solve, its size, and a path in C.
 
-Weights of classes and a constant feature only change the problem that is solved, so they stand here once, between the
+Weights of classes and a constant feature only change the problem that is solved, so they are handled here, between the
 caller and the algorithm: a machine trains the prepared problem, and every step and certificate is of that problem's
 objective.
+
+Weights of classes, by which the losses of their examples are multiplied.
 """
 
 import math
@@ -10,18 +12,53 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
-from typing import Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
 from solvers.core.base import Params, Solver, State, Step, within_range
-from solvers.core.class_weights import ClassWeight, class_weights, unknown_labels
 from solvers.core.memory import refuse
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
 from solvers.numerics.array_types import Floats
+
+NAMED = 5
+
+ClassWeight = Literal["balanced"] | dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None
+
+
+def class_weights(problem: Problem, given: ClassWeight) -> Floats:
+    """The weight of every class, shape (n_classes,).
+
+    Raises
+    ------
+    ProblemError
+        A label has a weight that the problem does not have.
+    """
+    if given is None:
+        return np.ones(problem.n_classes)
+    if given == "balanced":
+        counts = np.bincount(problem.y, problem.weights, problem.n_classes)
+        return np.asarray(counts.sum() / (problem.n_classes * counts))
+    assert isinstance(given, Mapping)
+    fault = unknown_labels(given, problem.classes)
+    if fault is not None:
+        raise ProblemError(fault)
+    return np.array([given.get(label, 1.0) for label in problem.classes])
+
+
+def unknown_labels(given: ClassWeight, known: Iterable[str]) -> str | None:
+    """What is wrong with weights by label where only the ``known`` labels are there; None if nothing is."""
+    unknown = sorted(set(given) - set(known)) if isinstance(given, Mapping) else []
+    if not unknown:
+        return None
+    named = ", ".join(f"{label!r:.80}" for label in unknown[:NAMED])
+    more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+    labels = "1 label" if len(unknown) == 1 else f"{len(unknown)} labels"
+    return f"class_weight names {labels} that no training row has: {named}{more}"
+
 
 # no C beyond it differs from the hard margin by more than rounding does
 MOST = 1e15
@@ -37,21 +74,22 @@ class MachineParams(Params):
         gt=0,
         le=MOST,
         allow_inf_nan=False,
-        description="Weight of the losses against the norm of the weights.",
+        description="Weight of the losses relative to the norm of the weights.",
     )
     bias: float = Field(
         default=0.0,
         ge=0,
         le=1e6,
         allow_inf_nan=False,
-        description="Value of a constant feature that is appended to every example, as LIBLINEAR's -B; its weights are "
-        "regularised like all others. Kernel machines add its square to the kernel. 0: none.",
+        description="Value of a constant feature that is appended to every example, as LIBLINEAR's -B. Its "
+        "weights are regularised like all others. Kernel machines add its square to the kernel. 0 "
+        "adds none.",
     )
     memory_mb: int | None = Field(
         default=None,
         ge=1,
-        description="Refuse problems whose weights and dual variables need more megabytes; by default, more than the "
-        "machine has.",
+        description="Refuse problems whose weights and dual variables need more than this many megabytes; the "
+        "default is the machine's memory.",
     )
 
 
@@ -60,8 +98,9 @@ class SingleLabelParams(MachineParams):
 
     class_weight: ClassWeight = Field(
         default=None,
-        description="Multiplies the weights of each class's examples: balanced takes n / (n_classes * n_c), counted "
-        "with the examples' own weights; an object gives positive numbers by label, 1 where a label is left out.",
+        description="Multiplies the weights of each class's examples. balanced uses n / (n_classes * n_c), "
+        "where n and n_c sum the examples' own weights. An object gives positive numbers by label; "
+        "labels left out get 1.",
     )
 
     def label_faults(self, known: Iterable[str]) -> Mapping[str, str]:
@@ -93,11 +132,12 @@ class Machine(Solver[M]):
             beyond the range of floats.
         """
         self.admit(problem)
+        self.check_features(problem)
         with np.errstate(over="ignore", under="ignore"):
             weights = self.example_weights(problem)
             bounds = self.params.C * weights
         if not (np.isfinite(bounds).all() and (bounds > 0).all()):
-            raise ProblemError("C times the weight of an example and of its class is not a positive, finite number")
+            raise ProblemError("C times the weight of an example and of its class must be a positive, finite number")
         if weights is not problem.weights:
             problem = replace(problem, weights=weights)
         self._check_reach(problem, bounds)
@@ -114,8 +154,9 @@ class Machine(Solver[M]):
             reach = float(bounds.sum()) * largest * largest * longest
         if not reach < _REACH:
             raise ProblemError(
-                f"features of up to {largest:.3g} with C and weights that sum to {float(bounds.sum()):.3g} are beyond "
-                "what floats can compute with: divide the features by a constant, or take a smaller C"
+                f"features of up to {largest:.3g} with C and weights that sum to "
+                f"{float(bounds.sum()):.3g} exceed the range of floats: divide the features by a "
+                "constant, or lower C"
             )
 
     def example_weights(self, problem: Problem) -> Floats:
@@ -153,7 +194,7 @@ class Machine(Solver[M]):
         return 0
 
     def model(self, problem: Problem, state: State) -> Model:
-        """The model that ``state`` stands for; its report tells how sparse it is (Alber et al. 2017, Table 3).
+        """The model of ``state``; its report shows how sparse it is (Alber et al. 2017, Table 3).
 
         ``nonzero_weights`` is the share of the weights of all classes and features that are not zero, without the
         intercept, ``nonzero_duals`` that of the dual variables; each is left out where a method or model has none.

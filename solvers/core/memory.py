@@ -43,7 +43,7 @@ def machine_bytes() -> int:
 
 
 def refuse(what: str, needed: int, megabytes: int | None) -> None:
-    """Raise TooLargeError where ``what`` needs more than :func:`limit_bytes`; the message tells both numbers."""
+    """Raise TooLargeError where ``what`` needs more than :func:`limit_bytes`; the message has both numbers."""
     limit = limit_bytes(megabytes)
     if needed > limit:
         by_parameter = megabytes is not None and limit == megabytes << 20

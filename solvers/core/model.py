@@ -6,22 +6,24 @@ import math
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from solvers.core.artefact_files import sync_folder, write_array, write_synced
 from solvers.labels.taxonomy import Taxonomy
-from solvers.metrics.confidence.back_off import BackOff
-from solvers.metrics.confidence.reliability import Reliability
-from solvers.metrics.confidence.set_reliability import SetReliability
 from solvers.metrics.ranking import Ranking
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 from solvers.numerics.best import best
+
+if TYPE_CHECKING:  # a model is trained without them
+    from solvers.metrics.confidence.back_off import BackOff
+    from solvers.metrics.confidence.reliability import Reliability
+    from solvers.metrics.confidence.set_reliability import SetReliability
 
 _BLOCK_BYTES = 4 << 20
 Prune = Callable[[AnyFloats], AnyFloats]
@@ -106,11 +108,14 @@ class Model(ABC):
     n_features : int
         Columns that a matrix to be scored must have.
     report : mapping of str to float
-        What the method has to tell of its model, finite numbers by name; saved and loaded with it.
+        Figures of the method about its model, finite numbers by name; saved and loaded with it.
     tree : Taxonomy or None
         The label tree whose nodes are the classes, of models over one.
     names_sets : bool
         The model answers with sets of labels.
+    ranks_own : bool
+        Of models that answer with sets along a tree: they rank labels that rows have as their own, and not the
+        ancestors of these.
     in_shards : bool
         The model stays in the files that its shards have written.
     reliability : Reliability or None
@@ -134,10 +139,11 @@ class Model(ABC):
     report: Mapping[str, float] = MappingProxyType({})
     tree: Taxonomy | None = None
     names_sets: ClassVar[bool] = False
+    ranks_own: bool = False
     in_shards: ClassVar[bool] = False
-    reliability: Reliability | None = None
-    back_off: BackOff | None = None
-    set_reliability: SetReliability | None = None
+    reliability: "Reliability | None" = None
+    back_off: "BackOff | None" = None
+    set_reliability: "SetReliability | None" = None
     scores_rows_alone: bool = False
     record: Mapping[str, Any] = MappingProxyType({})
     unexplained: str = ""
@@ -249,6 +255,11 @@ class Model(ABC):
         return self
 
     @property
+    def learnt(self) -> Collection[int] | None:
+        """The classes that some training row had, of models that know; else None."""
+        return None
+
+    @property
     def output_code(self) -> OutputCode | None:
         """The output code, of models that have one."""
         return None
@@ -270,11 +281,11 @@ class Model(ABC):
         ValueError
             The model has no weights of features, or one beyond the range of half precision.
         """
-        raise ValueError(f"a {self.kind} model has no weights of features that could be smaller")
+        raise ValueError(f"a {self.kind} model has no feature weights to compress")
 
     def with_last_as_intercept(self, value: float) -> "Model":
         """The same model of examples without their last feature, which is ``value`` in every one of them."""
-        raise NotImplementedError(f"a {self.kind} model has no weights of features")
+        raise NotImplementedError(f"a {self.kind} model has no feature weights")
 
     @property
     def nonzero_weights(self) -> float:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from solvers.labels.label_sets import closed, of_nodes
+from solvers.labels.name_block import NameBlock
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError
 from solvers.numerics.array_types import Floats, Ints32
 
@@ -35,6 +36,9 @@ class Problem:
         The label tree; every class is one of its nodes, a leaf or not. Methods that take no tree leave it aside.
     labels : csr_matrix of bool, shape (n_samples, n_nodes), optional
         Sets of labels in place of ``y``, closed upwards: with a node a row has the node's parent. A row may be empty.
+    names : NameBlock, optional
+        Which columns of X say which names of the classes occur in a text. Methods that take no names read them as any
+        other columns.
     """
 
     X: sp.csr_matrix
@@ -43,6 +47,7 @@ class Problem:
     weights: Floats
     taxonomy: Taxonomy | None = None
     labels: sp.csr_matrix | None = None
+    names: NameBlock | None = None
 
     @property
     def n_samples(self) -> int:
@@ -65,7 +70,7 @@ class Problem:
             There is no label tree, or examples have sets of labels.
         """
         if self.labels is not None:
-            raise ProblemError("one label an example was expected, and sets of labels were given")
+            raise ProblemError("expected one label per example; sets of labels were given")
         return self.tree.find(self.classes)[self.y]
 
     def label_sets(self) -> sp.csr_matrix:
@@ -88,7 +93,7 @@ class Problem:
             There is none.
         """
         if self.taxonomy is None:
-            raise ProblemError("the method needs a label tree (hierarchy), and none was given")
+            raise ProblemError("the method needs a label tree: pass hierarchy")
         return self.taxonomy
 
     @classmethod
@@ -130,13 +135,13 @@ class Problem:
         if index.shape != (n,):
             raise ProblemError(f"y has shape {index.shape}; X has {n} rows, so ({n},) was expected")
         if not np.issubdtype(index.dtype, np.integer):
-            raise ProblemError(f"y has dtype {index.dtype}; class indices are integers")
+            raise ProblemError(f"y must contain integer class indices; got dtype {index.dtype}")
         names = tuple(map(str, range(int(index.max()) + 1))) if classes is None else tuple(classes)
         if index.min() < 0 or index.max() >= len(names):
-            raise ProblemError(f"y runs from {index.min()} to {index.max()}; 0 to {len(names) - 1} was expected")
+            raise ProblemError(f"y must be between 0 and {len(names) - 1}; it runs from {index.min()} to {index.max()}")
         counts = np.bincount(index, minlength=len(names))
         if np.count_nonzero(counts) < 2:
-            raise ProblemError("y has one class only; at least two are needed")
+            raise ProblemError("y has only one class; at least two are needed")
         if not counts.all():
             empty = int(np.argmin(counts))
             raise ProblemError(f"class {names[empty]!r:.80} has no example; every class needs one")
@@ -178,7 +183,7 @@ class Problem:
         given.sum_duplicates()
         given.eliminate_zeros()
         if given.nnz == 0:
-            raise ProblemError("no example has a label; at least one is needed")
+            raise ProblemError("no example has a label; at least one needs one")
         try:
             sets, _ = closed(taxonomy, given.indptr, given.indices, "refuse")
         except TaxonomyError as error:
@@ -194,13 +199,13 @@ def _csr(X: Any) -> sp.csr_matrix:
     try:
         matrix = sp.csr_matrix(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ProblemError("X holds values that are not real numbers") from error
+        raise ProblemError("X must be numeric; it contains values that are not real numbers") from error
     if not matrix.has_canonical_format:
         if matrix is X or np.shares_memory(matrix.data, getattr(X, "data", matrix.data)):
             matrix = matrix.copy()
         matrix.sum_duplicates()
     if not np.isfinite(matrix.data).all():
-        raise ProblemError("X holds NaN or infinity; finite numbers were expected")
+        raise ProblemError("X must be finite; it contains NaN or infinity")
     return matrix
 
 

@@ -46,8 +46,11 @@ class SparseLinearModel(Model):
         return SparseLinearModel(self.classes, W, intercept, half)
 
     def with_last_as_intercept(self, value: float) -> "SparseLinearModel":
-        intercept = self.W[-1].toarray()[0] * self.W.dtype.type(value)
-        return SparseLinearModel(self.classes, self.W[:-1], intercept)
+        W, end = self.W, self.W.indptr[-2]
+        intercept = W[-1].toarray()[0] * W.dtype.type(value)
+        # the rows before it as they are, without a copy
+        rest = sp.csr_matrix((W.data[:end], W.indices[:end], W.indptr[:-1]), shape=(W.shape[0] - 1, W.shape[1]))
+        return SparseLinearModel(self.classes, rest, intercept)
 
     def linear_weights(self) -> LinearWeights:
         used = np.flatnonzero(np.diff(self.W.indptr))

@@ -32,6 +32,7 @@ MODEL_KINDS: Mapping[str, str] = MappingProxyType(
         "taxonomy": "solvers.hierarchical.taxonomy_model:TaxonomyModel",
         "kernel_taxonomy": "solvers.hierarchical.kernel_taxonomy_model:KernelTaxonomyModel",
         "subtree": "solvers.hierarchical.subtree_model:SubtreeModel",
+        "subjects": "solvers.subjects.model:SubjectModel",
     }
 )
 
@@ -65,7 +66,7 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
     for name, digest in manifest["arrays"].items():
         path = folder / f"{name}.npy"
         if verify and file_digest(path) != digest:
-            raise ModelError(f"{path.name} is not the array that was written")
+            raise ModelError(f"{path.name} does not match the manifest")
         # a plain view of the same bytes: every slice of an np.memmap is another one, at several times the cost
         arrays[name] = np.asarray(read_array(path, mmap=mmap))
     try:
@@ -86,7 +87,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
-        raise ModelError(f"{folder.name} holds no readable manifest.json") from error
+        raise ModelError(f"{folder.name} has no readable manifest.json") from error
     return manifest
 
 

@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,20 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from solvers.core.base import Params, Solver, State, Step, relative_gap
-from solvers.core.path import ascending, follow
 from solvers.core.problem import Problem
 from solvers.estimator.fitted import FittedClassifier
-from solvers.estimator.input import are_sets, kept_weights, node_labels, plain, tree_of
+from solvers.estimator.input import (
+    are_sets,
+    indicator_form,
+    kept_weights,
+    node_labels,
+    plain,
+    sets_of_indicators,
+    tree_of,
+)
 from solvers.labels.label_sets import of_names
 from solvers.labels.taxonomy import Taxonomy
+from solvers.numerics.number_scales import scales_of, why_scaled
 from solvers.registry import SOLVERS, find, parse_params
 
 
@@ -43,17 +52,18 @@ class PolymarginClassifier(FittedClassifier):
 
     Parameters
     ----------
-    method : str
-        A name of ``solvers.registry.SOLVERS``.
+    solver : str
+        A name of ``solvers.registry.SOLVERS``. The older name of this parameter, ``method``, is accepted with a
+        DeprecationWarning.
     hierarchy : list of (parent, child), optional
         The label tree, its top called ``root``; labels are its nodes. Methods that take no tree leave it aside. Methods
-        over sets of labels learn a list of labels for each example, and predict one; a label stands for all above it.
+        over sets of labels learn a list of labels for each example, and predict one; a label implies all above it.
     threads : int
         Threads that training may use; the result does not depend on it.
     seed : int
         Decides the order in which examples are visited.
     **params
-        Parameters of the method (``C``, ``tol``, ...); those left out have the method's defaults. They can be read and
+        Parameters of the solver (``C``, ``tol``, ...); those left out have the solver's defaults. They can be read and
         set like all others, so that grid searches work. The keys of ``class_weight`` are labels as ``y`` has them.
 
     Attributes
@@ -62,6 +72,8 @@ class PolymarginClassifier(FittedClassifier):
         For methods over a label tree all its nodes, level by level.
     orphans_ : solvers.labels.label_sets.Orphans
         Labels of sets that came without their parents, which were added; sets of labels only.
+    indicators_ : tuple of (str, int), or None
+        ``dense`` or ``sparse``, and the number of columns, where y was an indicator matrix.
     n_features_in_ : int
     model_ : solvers.core.model.Model
     coef_ : array, shape (n_classes, n_features), or (1, n_features) for two classes; linear models only
@@ -78,14 +90,14 @@ class PolymarginClassifier(FittedClassifier):
 
     def __init__(
         self,
-        method: str = "auto",
+        solver: str = "auto",
         *,
         hierarchy: Sequence[tuple[Any, Any]] | None = None,
         threads: int = 1,
         seed: int = 0,
         **params: Any,
     ) -> None:
-        self.method = method
+        self.solver = _renamed(params, solver)
         self.hierarchy = hierarchy
         self.threads = threads
         self.seed = seed
@@ -93,9 +105,15 @@ class PolymarginClassifier(FittedClassifier):
             setattr(self, name, value)
         self._given = tuple(params)
 
+    @property
+    def method(self) -> str:
+        """The older name of ``solver``."""
+        _warn_of_method(stacklevel=3)
+        return self.solver
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All parameters by name, those of the method included."""
-        own = {"method": self.method, "hierarchy": self.hierarchy, "threads": self.threads, "seed": self.seed}
+        own = {"solver": self.solver, "hierarchy": self.hierarchy, "threads": self.threads, "seed": self.seed}
         defaults = {name: field.default for name, field in self._fields().items()}
         return own | {
             name: getattr(self, name, default) for name, default in (dict.fromkeys(self._given) | defaults).items()
@@ -109,14 +127,14 @@ class PolymarginClassifier(FittedClassifier):
         ValueError
             A name is not a parameter of the method.
         """
-        self.method = params.pop("method", self.method)
+        self.solver = params.pop("solver", _renamed(params, self.solver))
         for name in ("hierarchy", "threads", "seed"):
             if name in params:
                 setattr(self, name, params.pop(name))
         known = self._fields()
         for name, value in params.items():
             if known and name not in known:
-                raise ValueError(f"{self.method} has no parameter {name!r:.80}; it has {', '.join(known)}")
+                raise ValueError(f"{self.solver} has no parameter {name!r:.80}; it has {', '.join(known)}")
             setattr(self, name, value)
         kept = [name for name in self._given if name in known or not known]
         self._given = tuple(dict.fromkeys(kept + list(params)))
@@ -128,8 +146,9 @@ class PolymarginClassifier(FittedClassifier):
         Parameters
         ----------
         X : array or sparse matrix, shape (n_samples, n_features)
-        y : array, shape (n_samples,), or list of lists
-            Labels of any kind that sorts; or for each example a list of labels of the tree, which may be empty.
+        y : array, shape (n_samples,), or list of lists, or indicator matrix, shape (n_samples, n_labels)
+            Labels of any kind that sorts; or for each example a list of labels of the tree, which may be empty. The
+            labels of an indicator matrix are the numbers of its columns, and predictions are such a matrix.
         sample_weight : array, shape (n_samples,), optional
             What each example's loss is multiplied by; examples of weight 0 are left out.
 
@@ -139,9 +158,18 @@ class PolymarginClassifier(FittedClassifier):
             A parameter is unknown or out of its bounds.
         ProblemError
             The data cannot be trained on.
+
+        Warns
+        -----
+        UserWarning
+            The columns' standard deviations, or the numbers' sizes, are such that the service scales them by default.
+        ConvergenceWarning
+            Training ended above ``tol``.
         """
         problem = self._problem(X, y, sample_weight)
-        self._train(find(self.method)(self._parsed(), seed=self.seed, threads=self.threads), problem)
+        machine = find(self.solver)(self._parsed(), seed=self.seed, threads=self.threads)
+        self._warn_of_scales(machine, problem)
+        self._train(machine, problem)
         return self
 
     def path(
@@ -173,27 +201,29 @@ class PolymarginClassifier(FittedClassifier):
         """
         wanted = [float(C) for C in Cs]
         if not wanted:
-            raise ValueError("Cs is empty; at least one C is needed")
+            raise ValueError("Cs is empty; give at least one C")
         fitted: dict[float, PolymarginClassifier] = {C: clone(self).set_params(C=C) for C in wanted}
         first = fitted[wanted[0]]
         problem = first._problem(X, y, sample_weight)
         for other in fitted.values():
-            for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            for name in ("classes_", "indicators_", "n_features_in_", "feature_names_in_"):
                 if hasattr(first, name):
                     setattr(other, name, getattr(first, name))
             other._parsed()
 
-        machines = ascending(find(self.method)(first._parsed(), seed=self.seed, threads=self.threads), wanted)
-
-        def train(_: int, at: Solver[Any], start: State | None) -> State:
-            return fitted[at.params.C]._train(at, problem, start)
-
-        follow(machines, problem, train)
+        machines = find(self.solver)(first._parsed(), seed=self.seed, threads=self.threads).at_each(wanted)
+        state = fitted[machines[0].params.C]._train(machines[0], problem)
+        for before, machine in pairwise(machines):
+            state = machine.rescaled(problem, state, before.params.C)
+            state = fitted[machine.params.C]._train(machine, problem, state)
         return [fitted[C] for C in wanted]
 
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:
         """The problem to be trained on; the classes are known afterwards."""
-        if are_sets(y) and find(self.method).handles.multilabel:
+        self.indicators_ = indicator_form(y) if find(self.solver).handles.multilabel else None
+        if self.indicators_ is not None:
+            y = sets_of_indicators(y)
+        if are_sets(y) and find(self.solver).handles.multilabel:
             return self._problem_of_sets(X, y, sample_weight)
         X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
         check_classification_targets(labels)
@@ -207,7 +237,7 @@ class PolymarginClassifier(FittedClassifier):
             return Problem.check(X, index, names, weights)
         tree = tree_of(self.hierarchy)
         problem = Problem.check(X, index, names, weights, tree)
-        if find(self.method).handles.tree:
+        if find(self.solver).handles.tree:
             self.classes_ = node_labels(tree, self.hierarchy, dict(zip(names, self.classes_.tolist(), strict=True)))
         return problem
 
@@ -225,6 +255,19 @@ class PolymarginClassifier(FittedClassifier):
         self.classes_ = node_labels(tree, self.hierarchy, known)
         return problem
 
+    def _warn_of_scales(self, machine: Solver[Any], problem: Problem) -> None:
+        """Warn of numbers that the service would scale by default, where the method does not scale columns itself."""
+        if machine.takes_kernel_values or machine.column_scaling == "none":
+            return
+        found = scales_of(problem.X)
+        names = [str(each) for each in getattr(self, "feature_names_in_", range(problem.X.shape[1]))]
+        least, most = (None if each is None else (names[each.column], each.deviation) for each in found[1:])
+        reason = why_scaled(found.largest, least, most)
+        if reason is not None:
+            warnings.warn(
+                f"{reason}; put a StandardScaler in front, as the service does by default", UserWarning, stacklevel=3
+            )
+
     def _train(self, solver: Solver[Any], problem: Problem, start: State | None = None) -> State:
         """Train to the end, from the start or another state; keep its history, and return the last state."""
         began = time.perf_counter()
@@ -237,7 +280,7 @@ class PolymarginClassifier(FittedClassifier):
         if solver.handles.certified and not last.converged and solver.parts != "weak learners":
             gap = relative_gap(last.primal, last.dual)
             warnings.warn(
-                f"{self.method} has ended at a relative duality gap of {gap:.2g}, above its tol: raise "
+                f"{self.solver} has ended at a relative duality gap of {gap:.2g}, above its tol: raise "
                 "max_epochs, scale the data, or take a smaller C",
                 ConvergenceWarning,
                 stacklevel=3,
@@ -255,11 +298,11 @@ class PolymarginClassifier(FittedClassifier):
             # 1, 1.0 and True are one key of a mapping, as they are one label
             names = {label: str(label) for label in self.classes_.tolist()}
             params["class_weight"] = {names.get(label, str(label)): plain(weights[label]) for label in weights}
-        return parse_params(self.method, params)
+        return parse_params(self.solver, params)
 
     def _fields(self) -> dict[str, FieldInfo]:
         """The method's parameters; none while the method is unknown, which only ``fit`` complains of."""
-        solver = SOLVERS.get(self.method) if isinstance(self.method, str) else None
+        solver = SOLVERS.get(self.solver) if isinstance(self.solver, str) else None
         return {} if solver is None else solver.Params.model_fields
 
     def __sklearn_tags__(self) -> Any:
@@ -267,6 +310,19 @@ class PolymarginClassifier(FittedClassifier):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         return tags
+
+
+def _renamed(params: dict[str, Any], solver: str) -> str:
+    """The solver that ``method``, which is removed from the parameters, names; the one given where it is absent."""
+    if "method" not in params:
+        return solver
+    _warn_of_method(stacklevel=4)
+    return str(params.pop("method"))
+
+
+def _warn_of_method(stacklevel: int) -> None:
+    words = "method is called solver now: PolymarginClassifier(solver=...)"
+    warnings.warn(words, DeprecationWarning, stacklevel=stacklevel)
 
 
 def _record(step: Step, seconds: float) -> Record:

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.core.model import Model
-from solvers.estimator.input import are_sets
+from solvers.estimator.input import are_sets, indicators_of, sets_of_indicators
 from solvers.labels.label_sets import names_of, of_names
 from solvers.numerics.array_types import AnyFloats, Array, Floats
 from solvers.registry import SOLVERS, find
@@ -24,12 +24,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    method : str
+    solver : str
     classes_ : array, shape (n_classes,)
     model_ : solvers.core.model.Model
     """
 
-    method: str
+    solver: str
     classes_: Array
     model_: Model
 
@@ -43,7 +43,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = self.model_.scores(X)
         return scores[:, 1] - scores[:, 0] if self._is_binary else scores
 
-    @available_if(lambda self: _tells_probabilities(self.method))
+    @available_if(lambda self: _tells_probabilities(self.solver))
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, shape (n_samples, n_classes); of ``auto`` and ``softmax`` alone.
 
@@ -67,7 +67,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sets = self.model_.predict_sets(X)
             if sets is None:
                 return np.asarray(self.classes_[self.model_.predict(X)])
-            return [self.classes_[sets.indices[a:b]].tolist() for a, b in itertools.pairwise(sets.indptr.tolist())]
+            named = [self.classes_[sets.indices[a:b]].tolist() for a, b in itertools.pairwise(sets.indptr.tolist())]
+            form = getattr(self, "indicators_", None)
+            return named if form is None else indicators_of(named, form)
         scores = self.decision_function(X)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
@@ -76,11 +78,15 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The share of examples whose label, or whose set of labels with all above them, is predicted right."""
         check_is_fitted(self)
         tree = self.model_.tree
-        if tree is None or not find(self.method).handles.multilabel:
+        if tree is None or not find(self.solver).handles.multilabel:
             return float(super().score(X, y, sample_weight))
+        form = getattr(self, "indicators_", None)
+        if form is not None:
+            y = sets_of_indicators(y)
         sets = y if are_sets(y) else [[label] for label in y]
         true, _ = of_names(tree, [[str(label) for label in labels] for labels in sets])
-        said = [[str(label) for label in labels] for labels in self.predict(X)]
+        found = self.predict(X) if form is None else sets_of_indicators(self.predict(X))
+        said = [[str(label) for label in labels] for labels in found]
         right = [a == b for a, b in zip(names_of(tree, true), said, strict=True)]
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
 
@@ -89,7 +95,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Weights, one row a class; for two classes their difference in one row."""
         check_is_fitted(self)
         if not hasattr(self.model_, "coef"):
-            raise AttributeError(f"{self.method} makes no linear model, so it has no coef_")
+            raise AttributeError(f"{self.solver} has no coef_: its model is not linear")
         coef = np.asarray(self.model_.coef)
         return coef[1:] - coef[:1] if self._is_binary else coef
 
@@ -98,7 +104,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """What is added to the scores, one number a class; for two classes their difference."""
         check_is_fitted(self)
         if not hasattr(self.model_, "intercept"):
-            raise AttributeError(f"{self.method} has no intercept_")
+            raise AttributeError(f"{self.solver} has no intercept_")
         given = self.model_.intercept
         intercept = np.zeros(len(self.classes_)) if given is None else np.asarray(given)
         return intercept[1:] - intercept[:1] if self._is_binary else intercept
@@ -108,14 +114,14 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Each feature's share of what the model's weak learners weigh."""
         check_is_fitted(self)
         if not hasattr(self.model_, "importances"):
-            raise AttributeError(f"{self.method} has no feature_importances_")
+            raise AttributeError(f"{self.solver} has no feature_importances_")
         return np.asarray(self.model_.importances)
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Labels after each round of boosting, shape (n_samples,) each; the last are those of :meth:`predict`."""
         check_is_fitted(self)
         if not hasattr(self.model_, "staged_scores"):
-            raise AttributeError(f"{self.method} is not trained round by round")
+            raise AttributeError(f"{self.solver} has no staged results: it does not train in rounds")
         for scores in self.model_.staged_scores(self._rows(X)):
             yield np.asarray(self.classes_[scores.argmax(axis=1)])
 

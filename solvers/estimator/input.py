@@ -1,9 +1,11 @@
 """Labels, weights and label trees as scikit-learn's users give them."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from solvers.labels.taxonomy import Taxonomy
@@ -31,6 +33,34 @@ def are_sets(y: Any) -> bool:
         return False
     given = list(y) if isinstance(y, np.ndarray | list | tuple) else []
     return bool(given) and all(isinstance(labels, list | tuple | set | frozenset) for labels in given)
+
+
+def indicator_form(y: Any) -> tuple[str, int] | None:
+    """``dense`` or ``sparse`` and the number of columns of an indicator matrix; None of other labels."""
+    matrix: Any = y
+    if sp.issparse(y):
+        return "sparse", int(matrix.shape[1])
+    if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind in "biuf":
+        if not np.isin(y, (0, 1)).all():
+            raise ValueError("a y with two dimensions must be an indicator matrix of 0 and 1; it has other values")
+        return "dense", y.shape[1]
+    return None
+
+
+def sets_of_indicators(y: Any) -> list[list[int]]:
+    """The numbers of the columns that each row has."""
+    rows = sp.csr_matrix(y, copy=True)
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    return [rows.indices[a:b].tolist() for a, b in itertools.pairwise(rows.indptr.tolist())]
+
+
+def indicators_of(sets: list[list[int]], form: tuple[str, int]) -> Any:
+    """The indicator matrix of sets of columns, sparse or dense."""
+    indptr = np.cumsum([0, *map(len, sets)])
+    columns = np.array([column for labels in sets for column in labels], np.int64)
+    found = sp.csr_matrix((np.ones(len(columns), int), columns, indptr), shape=(len(sets), form[1]))
+    return found if form[0] == "sparse" else found.toarray()
 
 
 def kept_weights(sample_weight: ArrayLike | None, shape: tuple[int, ...]) -> tuple[Bools, Floats | None]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from pydantic import Field
 
 from solvers.core.base import State, Step
@@ -19,7 +20,7 @@ class NodeParams(SetParams):
 
     loss: Literal["hinge", "squared_hinge"] = Field(default="hinge", description="Loss of each binary machine.")
     dtype: Literal["auto", "float32", "float64"] = Field(
-        default="auto", description="Precision of the weights; auto takes float32 for tol of 1e-4 and more."
+        default="auto", description="Precision of the weights; auto selects float32 if tol is 1e-4 or more."
     )
 
 
@@ -54,8 +55,13 @@ class NodeColumns:
         columns = self._machine.fitted(self._flat, state)
         return columns.features, columns.W
 
+    def largest_weights(self, state: State, share: float) -> sp.csr_matrix | None:
+        """Weights of at least ``share`` of the largest of their node, (n_features, n_nodes); None where most are."""
+        found = self._machine.largest_weights(self._flat, state, share)
+        return None if found is None else found.W
+
     def coefficients(self, state: State) -> Floats:
-        raise NotImplementedError("the machines at the nodes take the linear kernel alone")
+        raise NotImplementedError("machines at nodes support only the linear kernel")
 
 
 def one_vs_rest(solver: SetMachine[NodeParams]) -> Any:

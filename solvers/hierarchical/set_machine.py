@@ -22,14 +22,16 @@ class SetParams(MachineParams):
     """What the machines over sets of labels have in common."""
 
     tol: float = Field(default=1e-2, gt=0, lt=1, description="Stop at this relative duality gap.")
-    max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Stop after so many passes, converged or not.")
+    max_epochs: int = Field(
+        default=1000, ge=1, le=10**9, description="Stop after this many passes even if training has not converged."
+    )
 
 
 S = TypeVar("S", bound=SetParams)
 
 
 class SetMachine(Machine[S]):
-    """A machine that learns sets of labels; single labels on a tree stand for their paths.
+    """A machine that learns sets of labels; a single label on a tree represents its path.
 
     Attributes
     ----------
@@ -69,9 +71,10 @@ class SetMachine(Machine[S]):
         parts: Model
         if self.kernel_map.is_linear:
             features, W = driver.weights(state)
-            order = np.argsort(features)
-            W = np.ascontiguousarray(W[order])
-            parts = LinearModel(problem.classes, problem.n_features, features[order], W)
+            if not (np.diff(features) > 0).all():
+                order = np.argsort(features)
+                features, W = features[order], np.ascontiguousarray(W[order])
+            parts = LinearModel(problem.classes, problem.n_features, features, W)
         else:
             parts = self.kernel_map.model(problem, problem.classes, driver.coefficients(state))
         return SubtreeModel(problem.tree, parts, self.rule)

@@ -53,6 +53,16 @@ def least_on_path(parent: Ints32, F: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
+def best_below(parent: Ints32, F: Floats) -> None:
+    """Every score becomes the best one at or below its node; F is (n_samples, n_nodes)."""
+    for i in range(F.shape[0]):
+        f = F[i]
+        for j in range(parent.shape[0] - 1, -1, -1):
+            if parent[j] >= 0 and f[parent[j]] < f[j]:
+                f[parent[j]] = f[j]
+
+
+@njit(cache=True, nogil=True)
 def best_set(parent: Ints32, F: Floats) -> None:
     """Every score becomes by how much the best closed set with its node is worth more than the best one without it.
 

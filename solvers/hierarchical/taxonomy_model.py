@@ -148,7 +148,7 @@ class TaxonomyModel(LinearModel):
         """The k best labels of one sparse example, and what each is worth; the first is the prediction.
 
         With the flat rule those are candidates and their scores. With the recursive rule they are leaves, and each is
-        worth the smallest margin along its path, as in training: positive for the prediction, the negative rest tells
+        worth the smallest margin along its path, as in training: positive for the prediction, the negative rest shows
         by how much a leaf loses where it loses most. Equal ones go by how far their paths fall behind in sum. Both
         numbers only grow worse further down, so a best-first search that scores the children of the nodes it opens
         finds the k best.

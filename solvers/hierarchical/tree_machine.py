@@ -22,7 +22,9 @@ class TreeParams(KernelMapParams, SingleLabelParams):
     """What the machines over a label tree have in common."""
 
     tol: float = Field(default=1e-2, gt=0, lt=1, description="Stop at this relative duality gap.")
-    max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Stop after so many passes, converged or not.")
+    max_epochs: int = Field(
+        default=1000, ge=1, le=10**9, description="Stop after this many passes even if training has not converged."
+    )
 
 
 M = TypeVar("M", bound=TreeParams)
@@ -58,6 +60,7 @@ class TreeMachine(Machine[M]):
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
         self.admit(problem)
+        self.check_features(problem)
         n_features = int(np.count_nonzero(np.bincount(problem.X.indices, minlength=problem.n_features)))
         self.check_memory(problem.n_samples, n_features, problem.tree.n_nodes)
         return super().steps(problem, state)

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from solvers.core.base import State, Step, relative_gap
+from solvers.core.base import State, Step, imprecise, relative_gap
 from solvers.core.dual_variables import best_multiple, share, snapped_to_bounds
 from solvers.core.machine import Machine, SingleLabelParams
 from solvers.core.problem import Problem, ProblemError
@@ -45,14 +45,20 @@ class KernelParams(SingleLabelParams):
 
     tol: float = Field(default=1e-3, gt=0, lt=1, description="Stop at this relative duality gap.")
     max_epochs: int = Field(
-        default=10_000, ge=1, le=10**9, description="Stop after so many times n_samples block steps, converged or not."
+        default=10_000,
+        ge=1,
+        le=10**9,
+        description="Stop after this many times n_samples block steps even if training has not converged.",
     )
     kernel: Kernel = "rbf"
     degree: Degree = 3
     gamma: Gamma = "scale"
     coef0: Coef0 = 0.0
     cache_mb: int = Field(
-        default=512, ge=1, description="Megabytes of kernel columns kept; never less than one working set of 64."
+        default=512,
+        ge=1,
+        description="Size of the cache of kernel columns in megabytes; it always holds at least one working set "
+        "of 64 columns.",
     )
 
 
@@ -64,6 +70,11 @@ class KernelMachine(Machine[KernelParams]):
     """
 
     Params: ClassVar[type[KernelParams]] = KernelParams
+
+    @property
+    def feature_range(self) -> tuple[float, float]:
+        # kernel values and dual variables are kept in float64
+        return 1e-60, 1e60
 
     @property
     def appends_constant(self) -> bool:
@@ -167,10 +178,10 @@ def _certificate(losses: float, total: float, products: float) -> tuple[float, f
     """Primal and dual value from the sums of a check of the conditions; ``|w|^2 = sum alpha - alpha' g``."""
     square = total - products
     if square < -1e-9 * total:
-        raise ProblemError(f"the kernel is not positive semidefinite: it gives w the squared norm {square:.3g}")
+        raise ProblemError(f"the kernel is not positive semidefinite: the squared norm of w is {square:.3g}")
     primal, dual = 0.5 * square + losses, total - 0.5 * square
     if dual - primal > 1e-9 * abs(primal):
-        raise FloatingPointError(f"dual {dual} above primal {primal}: the scores have lost their precision")
+        raise ProblemError(imprecise("scores", primal, dual))
     return primal, min(dual, primal)
 
 
@@ -188,9 +199,9 @@ def check_gram(problem: Problem) -> None:
     """Raise ProblemError if X is no Gram matrix: not square, not symmetric, or with a negative diagonal."""
     K, n = problem.X, problem.n_samples
     if K.shape != (n, n):
-        raise ProblemError(f"X has shape {K.shape}; a precomputed kernel needs one row and one column an example")
+        raise ProblemError(f"a precomputed kernel must have one row and one column per example; X has shape {K.shape}")
     if K.diagonal().min() < 0:
-        raise ProblemError(f"a precomputed kernel has {K.diagonal().min():.3g} on its diagonal; at least 0 is needed")
+        raise ProblemError(f"the diagonal of a precomputed kernel must be at least 0; it has {K.diagonal().min():.3g}")
     largest = float(abs(K).max())
     if float(abs(K - K.T).max()) > 1e-10 * largest:
         raise ProblemError("a precomputed kernel must be symmetric")

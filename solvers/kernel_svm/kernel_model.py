@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from solvers.core.model import Contributions, Model
+from solvers.core.sparse_linear_model import sparse_takes_less
 from solvers.kernel_svm.kernel_function import KernelFunction, square_lengths
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
@@ -79,6 +80,11 @@ class KernelModel(Model):
         return cls(classes, X.shape[1], function, features, vectors[:, features], coefficients, intercept)
 
     @property
+    def is_single(self) -> bool:
+        """Whether all coefficients are numbers of single precision, as which they are written."""
+        return bool((self.coefficients.astype(np.float32) == self.coefficients).all())
+
+    @property
     def merge_key(self) -> KernelFunction:
         return self.function
 
@@ -109,7 +115,7 @@ class KernelModel(Model):
         intercept = np.array(steps) if any(steps) else None
         stacked = sp.csr_matrix(sp.vstack(vectors)) if vectors else sp.csr_matrix((0, n_features))
         if function.name == "precomputed":
-            # a unit vector stands for each training example that supports a column
+            # a unit vector for each training example that supports a column
             numbers = stacked.indices.astype(np.int64)
             order = np.argsort(numbers)
             none = sp.csr_matrix((len(order), 0))
@@ -184,15 +190,31 @@ class KernelModel(Model):
             "indptr": self.vectors.indptr,
             "indices": self.vectors.indices,
             "data": self.vectors.data,
-            "coefficients": self.coefficients,
         }
+        if sparse_takes_less(self.coefficients, self.n_support):
+            rows = sp.csr_matrix(self.coefficients)
+            arrays |= {
+                "rows_indptr": rows.indptr,
+                "rows_indices": rows.indices,
+                "coefficients": self._single(rows.data),
+            }
+        else:
+            arrays["coefficients"] = self._single(self.coefficients)
         return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
+
+    def _single(self, coefficients: Floats) -> Array:
+        return coefficients.astype(np.float32) if self.is_single else coefficients
 
     @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "KernelModel":
         degree, gamma, coef0 = (float(number) for number in arrays["numbers"])
         function = KernelFunction(str(arrays["kernel"][0]), int(degree), gamma, coef0)  # type: ignore[arg-type]
         features, coefficients, intercept = arrays["features"], arrays["coefficients"], arrays.get("intercept")
+        if "rows_indptr" in arrays:
+            rows = {"indptr": arrays["rows_indptr"], "indices": arrays["rows_indices"], "data": coefficients}
+            coefficients = stored_arrays.sparse(rows, len(rows["indptr"]) - 1, len(classes)).toarray()
+        if coefficients.dtype == np.float32:
+            coefficients = coefficients.astype(np.float64)
         n_support, given = len(coefficients), function.name == "precomputed"
         stored_arrays.require_ascending("features", features, n_features)
         if given:

@@ -19,7 +19,7 @@ from solvers.numerics.array_types import Floats, Ints
 # why the loop stops: a column of the Gram matrix is missing, a certificate is reported, the slice is spent
 MISSING, MEASURED, SPENT = 0, 1, 2
 
-# where the loop stands: block steps made, their number at the last reported certificate, place in the list of the worst
+# the state of the loop: block steps made, their number at the last reported certificate, place in the list of the worst
 # examples, its length; and the sums of the last check of the optimality conditions
 LOOP = np.dtype(
     [

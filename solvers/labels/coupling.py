@@ -38,7 +38,7 @@ def by_size(tree: Taxonomy, alpha: float) -> Floats:
 
 
 def diagonal(tree: Taxonomy) -> Ints:
-    """Where each node's entry with itself stands among those along the paths."""
+    """The place of each node's entry with itself among those along the paths."""
     return tree.path_start[1:] - 1
 
 
@@ -58,9 +58,11 @@ def with_entries(tree: Taxonomy, K: Floats, entries: Sequence[tuple[str, str, fl
         i, j = sorted(tree.find([one, other]).tolist())
         at = np.flatnonzero(tree.path(j) == i)
         if len(at) == 0:
-            raise CouplingError(f"{one!r:.80} and {other!r:.80} are not below one another, so K is 0 between them")
+            raise CouplingError(
+                f"neither of {one!r:.80} and {other!r:.80} is an ancestor of the other, so K between them is 0"
+            )
         if not np.isfinite(value) or value < 0 or (i == j and value == 0):
-            raise CouplingError(f"K of {one!r:.80} and {other!r:.80} is {value:g}; a positive number was expected")
+            raise CouplingError(f"K of {one!r:.80} and {other!r:.80} must be positive; got {value:g}")
         if (i, j) in seen:
             raise CouplingError(f"K of {one!r:.80} and {other!r:.80} is given twice")
         seen.add((i, j))
@@ -79,7 +81,7 @@ def smallest_eigenvalue(tree: Taxonomy, matrix: Floats) -> float:
     """The smallest eigenvalue of a symmetric matrix along the paths, by bisection, to the precision of floats.
 
     A number is below all eigenvalues if and only if subtracting it leaves the matrix positive definite, which a
-    factorisation without fill-in tells.
+    factorisation without fill-in decides.
     """
     d = matrix[diagonal(tree)]
     sums = np.zeros(tree.n_nodes)

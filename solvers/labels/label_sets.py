@@ -1,7 +1,7 @@
 """Sets of labels of a tree: unions of paths that begin at the root, a boolean row over the nodes for each example.
 
 A set is closed upwards: with a node it holds the node's parent. What is given need not be so; :func:`closed` adds what
-lacks and tells what it added, or refuses.
+is missing and returns what it added, or refuses.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import NAMED, Taxonomy, TaxonomyError
-from solvers.numerics.array_types import Ints, Ints32
+from solvers.numerics.array_types import AnyInts, Bools, Ints, Ints32
 
 MissingParents = Literal["add", "refuse"]
 
@@ -42,6 +42,22 @@ class Orphans:
         """(row, child, parent that was not given) of the first few."""
         pairs = zip(self.rows[:most].tolist(), self.nodes[:most].tolist(), strict=True)
         return [(row, tree.names[node], tree.names[tree.parent[node]]) for row, node in pairs]
+
+
+def are_own(labels: sp.csr_matrix, parent: AnyInts) -> Bools:
+    """Which entries of closed sets have no other label of their row below them, shape (n_entries,)."""
+    k = len(parent)
+    row = np.repeat(np.arange(labels.shape[0], dtype=np.int64), np.diff(labels.indptr))
+    above = np.asarray(parent)[labels.indices]
+    inner = (row * k + above)[above >= 0]
+    return ~np.isin(row * k + labels.indices, inner)
+
+
+def own_labels(labels: sp.csr_matrix, parent: AnyInts) -> sp.csr_matrix:
+    """The labels of closed sets without those above another label of the same row."""
+    own = are_own(labels, parent)
+    row = np.repeat(np.arange(labels.shape[0]), np.diff(labels.indptr))[own]
+    return sp.csr_matrix((np.ones(len(row), bool), (row, labels.indices[own])), shape=labels.shape)
 
 
 def closed(

@@ -1,7 +1,7 @@
 """Matrices that couple the nodes of a label tree with their ancestors alone: factors, inverses and products.
 
-Such a matrix is kept along the paths: the entries of node i with the nodes of its path, itself the last, stand where
-the path does. Eliminating nodes from the leaves upwards only changes entries between ancestors of the eliminated node,
+Such a matrix is kept along the paths: the entries of node i with the nodes of its path, itself the last, are where
+the path is. Eliminating nodes from the leaves upwards only changes entries between ancestors of the eliminated node,
 which are ancestors of one another; so the factor and its inverse have the same pattern, nothing is filled in, and all
 costs are those of the pattern.
 

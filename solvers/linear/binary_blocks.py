@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from solvers.core.base import State
+from solvers.core.certified_ascent import CERTIFY_SHARE
 from solvers.core.problem import Problem
-from solvers.linear.driver.ascent import CERTIFY_SHARE
 from solvers.linear.driver.params import AscentParams, precision
-from solvers.linear.layouts.constant import Constant, held_back, share_of
+from solvers.linear.layouts.layouts import Constant, held_back, share_of
 from solvers.linear.steps import binary
 from solvers.numerics.array_types import Array, Bools, Bytes, Floats, Floats32, Ints8, Ints32
 from solvers.numerics.orders import active, count_unchanged, moved, shuffled
@@ -120,7 +120,7 @@ class Best:
 class BlockRun:
     """What changes while training: the state of a step.
 
-    ``biases`` (n_blocks, width) are the multipliers b of :mod:`solvers.linear.layouts.constant`. Their step comes
+    ``biases`` (n_blocks, width) are the multipliers b of :mod:`solvers.linear.layouts.layouts`. Their step comes
     before every pass here.
     """
 

@@ -23,7 +23,7 @@ CONVERGED = 1e-12
 
 @dataclass(frozen=True)
 class Iterate:
-    """Where the method stands; bounds and violation are nan within an iteration.
+    """The state of the iteration; bounds and violation are nan within an iteration.
 
     ``violation`` is the largest entry of the gradient.
     """

@@ -1,8 +1,11 @@
-"""The flat machines with relative margins: one driver; each method says how an example's violations become its loss."""
+"""The flat machines with relative margins: one driver; each method says how an example's violations become its loss.
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import ClassVar
+The losses with relative margins, as the driver takes them: the largest violation, or the sum of all.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,46 +17,139 @@ from solvers.core.machine import Machine
 from solvers.core.memory import limit_bytes, refuse
 from solvers.core.problem import Problem, ProblemError
 from solvers.core.sparse_linear_model import SparseLinearModel
-from solvers.linear.driver.ascent import Ascent, fitted, weights_bytes
-from solvers.linear.driver.class_order import order_of_classes
+from solvers.linear.driver.ascent import Ascent, EndGame, fitted, weights_bytes
 from solvers.linear.driver.long_passes import LongPasses
-from solvers.linear.driver.params import A, precision
-from solvers.linear.layouts import hybrid_weights
-from solvers.linear.layouts.hybrid_layout import DENSE_SHARE, HybridLayout, fits_dense, weights_in
-from solvers.linear.layouts.layouts import DenseLayout
-from solvers.linear.relative_loss import RelativeLoss
-from solvers.linear.sharded.dual_lists import DualLists
-from solvers.linear.sharded.linear_shards import LinearShards, Part
-from solvers.linear.sharded.score_exchange import ScoreTraining
-from solvers.linear.sharded.task import Plan
-from solvers.linear.sharded.tournament import WEIGHTS_HELD, TournamentTraining
-from solvers.linear.sharded.training import train
-from solvers.linear.sharded.weights.shard_weights import weights_of
-from solvers.numerics.array_types import Array, Ints32
-from solvers.numerics.thread_pool import ThreadPool
-from solvers.sharding.exchange import Exchange, ExchangeKind
-from solvers.sharding.reshard import OWN
-from solvers.sharding.shardable import Arrays
+from solvers.linear.driver.params import A, AscentParams, precision
+from solvers.linear.driver.run import Run
+from solvers.linear.end_games import NewtonSteps, ProximalSteps
+from solvers.linear.inner_passes import InnerPasses
+from solvers.linear.layouts import hybrid_layout
+from solvers.linear.layouts.dense_simd import DenseRows
+from solvers.linear.layouts.hybrid_layout import DENSE_SHARE, HybridLayout
+from solvers.linear.layouts.layouts import DenseLayout, Layout, holding_back, order_of_classes
+from solvers.linear.steps import joint, joint_dense
+from solvers.linear.steps.block_step import snap_to_bounds
+from solvers.linear.visits import Task, Visits
+from solvers.numerics import coefficients, scaling_search
+from solvers.numerics.array_types import Floats
+from solvers.numerics.coefficients import Coefficients
+
+ENTRY_BYTES = 12
+ROOM = 1 << 16
+
+
+@dataclass(frozen=True)
+class RelativeLoss:
+    """The violations ``1 - f_y + f_c`` of an example: the largest, or their sum."""
+
+    largest: bool
+    params: AscentParams
+    name: str
+
+    @property
+    def end_games(self) -> tuple[EndGame, ...]:
+        """The first that suits a problem ends its trainings."""
+        return ProximalSteps(self.largest, self.params), NewtonSteps(self.largest, self.params)
+
+    def at_zero(self, n_classes: int) -> float:
+        return 1.0 if self.largest else n_classes - 1.0
+
+    def layout(self, problem: Problem) -> Layout:
+        k, dtype, dense = problem.n_classes, precision(self.params), DenseLayout.suits(problem.X)
+
+        def make(X: sp.csr_matrix) -> Layout:
+            if dense:
+                return DenseLayout.of(X, k, dtype)
+            return HybridLayout.within(X, k, dtype, self.params.memory_mb)
+
+        # the end games take rows and weights as they are
+        if any(game.suits(*problem.X.shape, k, dense=dense) for game in self.end_games):
+            return make(problem.X)
+        return holding_back(make, problem.X, self.params.bias, self.params.C * problem.weights, k)
+
+    def duals(self, task: Task) -> Coefficients:
+        return coefficients.empty(len(task.y), max(ROOM, 4 * task.n_classes))
+
+    def with_room(self, task: Task, duals: Coefficients) -> Coefficients:
+        room = max(ROOM, 2 * task.n_classes)
+        if duals.used[0] + room > len(duals.classes):
+            copies = (len(duals.classes) + coefficients.size_of_copy(duals, room)) * ENTRY_BYTES
+            held, all_of_them = int(duals.length.sum()), f"{len(task.y):,} x {task.n_classes:,}"
+            what = f"{self.name} has {held:,} dual variables of {all_of_them} so far, and"
+            refuse(what, copies, self.params.memory_mb)
+        return coefficients.with_room(duals, room)
+
+    def visit(self, task: Task, run: Run, visits: Visits) -> int:
+        if isinstance(task.rows, DenseRows):
+            return int(joint_dense.visit(task, visits, self.largest, run.W, run.duals, run.progress))
+        return int(joint.visit(task, visits, self.largest, *run.W, run.duals, run.progress))
+
+    def measure(self, task: Task, run: Run, gaps: Floats, leads: Floats) -> tuple[float, float, float]:
+        terms = scaling_search.blank()
+        losses, total = self.certify(task, run, gaps, leads, terms)
+        half = 0.5 * run.layout.square_norm(run.W)
+        # what violates no margin at W violates none at a larger multiple: smaller ones would take all margins
+        primal, multiple = scaling_search.best_point(half, losses, terms, scaling_search.ONE)
+        return primal, total - half, multiple
+
+    def certify(self, task: Task, run: Run, gaps: Floats, leads: Floats, terms: Floats) -> tuple[float, float]:
+        """As :func:`solvers.linear.steps.joint.certify`."""
+        found = run.duals, gaps, leads, terms
+        if isinstance(task.rows, DenseRows):
+            losses, total = joint_dense.certify(task, self.largest, run.W, *found)
+        else:
+            losses, total = joint.certify(task, self.largest, *run.W, *found)
+        return losses, total
+
+    def rebuild(self, task: Task, duals: Coefficients, W: Any) -> None:
+        if isinstance(task.rows, DenseRows):
+            joint_dense.rebuild(task.rows, duals, W)
+        elif W.lists is None:
+            coefficients.rebuild(task.rows, duals, W.hot)
+        elif not hybrid_layout.rebuild(task.rows, duals, W.hot, W.lists):
+            raise RuntimeError("recomputed weights take more memory than before")
+
+    def sums(self, task: Task, duals: Coefficients) -> Floats:
+        return np.asarray(coefficients.sums(duals, task.n_classes))
+
+    def linear_part(self, task: Task, duals: Coefficients) -> float:
+        # the sum of an example's dual variables is the own class's coefficient
+        return float(duals.values[duals.start[duals.length > 0]].sum())
+
+    def multiply(self, task: Task, duals: Coefficients, factor: float) -> None:
+        np.multiply(duals.values, factor, out=duals.values)
+        if not self.largest:
+            snap_to_bounds(duals.start, duals.length, duals.values, task.bounds)
+
+    def shares(self, task: Task, duals: Coefficients) -> sp.csr_matrix:
+        return coefficients.shares(duals, task.bounds, task.n_classes)
+
+    def of_shares(self, task: Task, shares: sp.csr_matrix) -> Coefficients:
+        return coefficients.of_shares(shares, task.y, task.bounds, self.largest)
+
 
 LIST_BYTES = 12
 
 
-class RelativeMargins(Machine[A], LinearShards):
+class RelativeMargins(Machine[A]):
     """A machine of this family takes the largest violation ``1 - f_y + f_c`` of an example, or sums them."""
 
+    shards = "solvers.linear.sharded.relative_shards:RelativeShards"
     largest_loss: ClassVar[bool]
     starts_warm = True
 
     @property
-    def _loss(self) -> RelativeLoss:
-        return RelativeLoss(self.largest_loss, self.params, self.seed, self.name)
+    def loss(self) -> RelativeLoss:
+        """The loss of one example."""
+        return RelativeLoss(self.largest_loss, self.params, self.name)
 
     @property
     def ascent(self) -> Ascent:
         """The driver."""
-        loss = self._loss
+        loss = self.loss
         long_passes = LongPasses(loss, self.seed, self.params.tol)
-        return Ascent(loss, self.params, self.seed, loss.inner_pass, loss.end_game, long_passes)
+        inner_passes = InnerPasses(self.largest_loss, self.seed)
+        return Ascent(loss, self.params, self.seed, inner_passes, loss.end_games, long_passes)
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         return self.ascent.steps(problem, state)
@@ -87,77 +183,9 @@ class RelativeMargins(Machine[A], LinearShards):
         return LIST_BYTES * n_features + 16 * n_samples
 
     def fitted(self, problem: Problem, state: State) -> LinearModel | SparseLinearModel:
-        layout = self._loss.layout(problem)
+        layout = self.loss.layout(problem)
         if not isinstance(layout, HybridLayout) or len(state["W"]) == len(layout.features):
             return fitted(problem, layout, state)
         W = layout.csr(state, problem.n_features, order_of_classes(problem))
         W.data *= W.dtype.type(state["scale"][0])
         return SparseLinearModel(problem.classes, W)
-
-    def sharded(
-        self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
-    ) -> Iterator[Step]:
-        problem, params = self.prepared(problem), self.params
-        zero = self._loss.at_zero(problem.n_classes)
-        plan = Plan(
-            params.C, params.tol, params.max_epochs, precision(params), self.seed, zero, largest_loss=self.largest_loss,
-            memory_mb=params.memory_mb,
-        )  # fmt: skip
-        if kind == "weights":
-            self._check_weights_travel(problem, exchange.size)
-        training = TournamentTraining if kind == "weights" else ScoreTraining
-        return train(partial(training, problem, plan, exchange), self.threads, state)
-
-    def _check_weights_travel(self, problem: Problem, size: int) -> None:
-        """Raise TooLargeError where the weights of all features that half-shards travel with, all dense, do not fit."""
-        n_used = int(np.count_nonzero(np.bincount(problem.X.indices, minlength=problem.n_features)))
-        n_own = -(-problem.n_classes // size)
-        needed = WEIGHTS_HELD * weights_bytes(problem.n_samples, n_used, n_own, precision(self.params))
-        refuse(f"{self.name} in {size} shards that exchange weights (scores take less)", needed, self.params.memory_mb)
-
-    def split(self, state: State) -> tuple[dict[str, Array], dict[str, Array]]:
-        alone, common = super().split(state)
-        return alone | {name: common.pop(name) for name in [*common] if name.startswith("list_")}, common
-
-    def gathered(self, parts: Sequence[Arrays], own: Ints32) -> dict[str, Array]:
-        """As for all methods; of lists, or where columns take too much memory, without weights if classes move.
-
-        These are made afresh of the dual variables then.
-        """
-        same = next((part for part in parts if np.array_equal(part[OWN], own)), None)
-        if same is not None:
-            return dict(same) if "list_start" in same else super().gathered(parts, own)
-        n_rows = max((len(part["W"]) for part in parts), default=0)
-        fits = fits_dense(n_rows, len(own), precision(self.params), self.params.memory_mb)
-        if fits and not any("list_start" in part for part in parts):
-            return super().gathered(parts, own)
-        return super().gathered([{OWN: part[OWN]} for part in parts], own)
-
-    def part(self, problem: Problem, state: State) -> Part:
-        prepared, own = self.prepared(problem), np.asarray(state["own"])
-        if "W" not in state:
-            state = {**state, **self._weights(prepared, state, own)}
-        count = np.bincount(prepared.X.indices, minlength=prepared.n_features)
-        features = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
-        ascending = np.argsort(features)
-        named = np.maximum(state["pool_length"].astype(np.int64) - 1, 0).sum()
-        duals = share(named, int(filled(prepared).sum()) * (prepared.n_classes - 1))
-        if "list_start" in state:
-            rank = np.empty(len(features), np.int64)
-            rank[ascending] = np.arange(len(features))
-            columns = np.arange(len(own), dtype=np.int32)
-            sparse = hybrid_weights.to_csr(weights_in(state), rank, len(features), len(own), columns)
-            sparse.data *= sparse.dtype.type(state["scale"][0])
-            return Part(features[ascending], own, sparse, self.params.bias, duals)
-        W = np.ascontiguousarray(state["W"][np.ix_(ascending, np.arange(len(own)))])
-        W *= W.dtype.type(state["scale"][0])
-        return Part(features[ascending], own, W, self.params.bias, duals)
-
-    def _weights(self, prepared: Problem, state: State, own: Ints32) -> dict[str, Array]:
-        """The arrays of the weights that the dual variables of a state make."""
-        duals = DualLists(0, 0)
-        duals.restore(state)
-        weights = weights_of(prepared, precision(self.params), own, self.params.memory_mb, lists=True)
-        with ThreadPool(self.threads) as thread_pool:
-            weights.rebuild(duals.pool, thread_pool)
-        return weights.state()

@@ -7,7 +7,6 @@ that cannot be separated, an interior point method some dozens of iterations for
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -23,20 +22,14 @@ from solvers.linear.driver.ascent import Ascent, fitted, weights_bytes
 from solvers.linear.driver.params import A, AscentParams, precision
 from solvers.linear.driver.run import Run
 from solvers.linear.interior import interior_point
-from solvers.linear.interior.iterate import Losses
+from solvers.linear.interior.interior_point import Losses
+from solvers.linear.interior.normal_equations import ClassSums
 from solvers.linear.layouts.layouts import Layout, SparseLayout, holding_back
-from solvers.linear.sharded.linear_shards import LinearShards, Part
-from solvers.linear.sharded.sum_to_zero.mean import MeanTraining
-from solvers.linear.sharded.sum_to_zero.sums import SumTraining
-from solvers.linear.sharded.task import Plan
-from solvers.linear.sharded.training import train
 from solvers.linear.steps import absolute
 from solvers.linear.steps.absolute import Alpha, Margins
 from solvers.linear.visits import Task, Visits
 from solvers.numerics import scaling_search
-from solvers.numerics.array_types import Array, Floats, Ints
-from solvers.numerics.rows import arrange
-from solvers.sharding.exchange import Exchange, ExchangeKind
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 
 AUTO_FEATURES = 300
 CHUNK = 256
@@ -48,9 +41,9 @@ class SummedParams(AscentParams):
 
     algorithm: Literal["auto", "ascent", "interior"] = Field(
         default="auto",
-        description=f"Block ascent or interior point; auto takes the latter up to {AUTO_FEATURES} features.",
+        description=f"Block ascent or interior point; auto selects interior point up to {AUTO_FEATURES} features.",
     )
-    interior_mb: int = Field(default=4096, ge=1, description="Memory that the interior point method may use, MB.")
+    interior_mb: int = Field(default=4096, ge=1, description="Memory limit of the interior point method in megabytes.")
 
 
 @dataclass(frozen=True)
@@ -106,10 +99,10 @@ class AbsoluteLoss:
         return float(own * true + other * (duals.values.sum(dtype=np.float64) - true))
 
     def shares(self, task: Task, duals: Alpha) -> sp.csr_matrix:
-        raise TypeError("absolute margins start from nothing")
+        raise TypeError("absolute margins support no warm start")
 
     def of_shares(self, task: Task, shares: sp.csr_matrix) -> Alpha:
-        raise TypeError("absolute margins start from nothing")
+        raise TypeError("absolute margins support no warm start")
 
     def multiply(self, task: Task, duals: Alpha, factor: float) -> None:
         _, _, own_share, other_share, shared = self.margins(task.n_classes)
@@ -121,15 +114,13 @@ class AbsoluteLoss:
                 part[:] = snapped_to_bounds(part, bounds * np.where(true, own_share, other_share))
 
 
-class SumToZero(Machine[A], LinearShards):
+class SumToZero(Machine[A]):
     """A machine of this family is no more than its margins (Dogan et al. 2016, Table 1).
 
-    One that sums the losses of an example trains by block ascent or by interior point; in shards by the former,
-    or by single variables with the mean held.
+    One that sums the losses of an example trains by block ascent or by interior point, in shards as in one worker.
     """
 
-    columns = ("W", "alpha")
-    exchange_kinds = ("sums", "mean")
+    shards = "solvers.linear.sharded.sum_to_zero_shards:SumToZeroShards"
     lead = 2.0
 
     @abstractmethod
@@ -137,13 +128,14 @@ class SumToZero(Machine[A], LinearShards):
         """The constraints of one example."""
 
     @property
-    def _loss(self) -> AbsoluteLoss:
+    def loss(self) -> AbsoluteLoss:
+        """The loss of one example."""
         return AbsoluteLoss(self.margins, self.params)
 
     @property
     def ascent(self) -> Ascent:
         """The driver of block ascent."""
-        return Ascent(self._loss, self.params, self.seed)
+        return Ascent(self.loss, self.params, self.seed)
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         """Train; ``max_epochs`` bounds the iterations of the interior point method too, which may also stall.
@@ -153,15 +145,15 @@ class SumToZero(Machine[A], LinearShards):
         TooLargeError
             The interior point method was asked for and would need more than ``interior_mb``.
         """
-        features = _used(problem)
-        if self._interior(problem, features):
-            return self._interior_steps(problem, features, state)
+        features = used_features(problem)
+        if self.takes_interior(problem, features):
+            return self.interior_steps(problem, features, state)
         return self.ascent.steps(problem, state)
 
     def fitted(self, problem: Problem, state: State) -> LinearModel:
-        features = _used(problem)
-        if not self._interior(problem, features):
-            return fitted(problem, self._loss.layout(problem), state)
+        features = used_features(problem)
+        if not self.takes_interior(problem, features):
+            return fitted(problem, self.loss.layout(problem), state)
         return LinearModel(problem.classes, problem.n_features, features, np.array(state["W"], precision(self.params)))
 
     @property
@@ -169,7 +161,7 @@ class SumToZero(Machine[A], LinearShards):
         return precision(self.params).itemsize
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
-        if self._suits_interior(n_samples, n_features, n_classes):
+        if self.suits_interior(n_samples, n_features, n_classes):
             return interior_point.estimate_bytes(n_samples, n_features, n_classes, density=0.0)
         dtype = precision(self.params)
         return weights_bytes(n_samples, n_features, n_classes, dtype) + n_samples * n_classes * dtype.itemsize
@@ -180,36 +172,18 @@ class SumToZero(Machine[A], LinearShards):
         return share(self._count(problem, state), int(filled(problem).sum()) * each)
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
-        """As for all machines by block ascent; the interior point method begins anew around the W that it has."""
-        features = _used(problem)
-        if not self._interior(problem, features):
+        """As for all machines by block ascent; the interior point method starts again around its current W."""
+        features = used_features(problem)
+        if not self.takes_interior(problem, features):
             return self.ascent.rescaled(problem, state, ratio)
-        return interior_point.around(*self._interior_problem(problem, features), state["W"])
+        return interior_point.around(*self.interior_problem(problem, features), state["W"])
 
-    def sharded(
-        self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
-    ) -> Iterator[Step]:
-        problem, params, k = self.prepared(problem), self.params, problem.n_classes
-        zero = self._loss.at_zero(k)
-        plan = Plan(params.C, params.tol, params.max_epochs, precision(params), self.seed, zero)
-        training = MeanTraining if kind == "mean" else SumTraining
-        return train(partial(training, problem, plan, self.margins(k), exchange), self.threads, state)
+    def takes_interior(self, problem: Problem, features: Ints) -> bool:
+        """Whether a problem with these features is trained by the interior point method."""
+        return self.suits_interior(problem.n_samples, len(features), problem.n_classes)
 
-    def part(self, problem: Problem, state: State) -> Part:
-        prepared, own = self.prepared(problem), np.asarray(state["own"])
-        _, features = arrange(prepared.X, precision(self.params))
-        W = np.ascontiguousarray(state["W"][np.argsort(features), : len(own)])
-        W *= W.dtype.type(state["scale"][0])
-        _, _, own_share, other_share, _ = self.margins(prepared.n_classes)
-        mine = np.bincount(prepared.y[filled(prepared)], minlength=prepared.n_classes)[own]
-        each = (own_share > 0) * mine + (other_share > 0) * (int(filled(prepared).sum()) - mine)
-        duals = share(np.count_nonzero(state["alpha"][:, : len(own)]), float(each.sum()))
-        return Part(np.sort(features), own, W, self.params.bias, duals)
-
-    def _interior(self, problem: Problem, features: Ints) -> bool:
-        return self._suits_interior(problem.n_samples, len(features), problem.n_classes)
-
-    def _suits_interior(self, n: int, d: int, k: int) -> bool:
+    def suits_interior(self, n: int, d: int, k: int) -> bool:
+        """Whether so many examples, features and classes are trained so."""
         params = self.params
         if not isinstance(params, SummedParams):
             return False
@@ -220,24 +194,35 @@ class SumToZero(Machine[A], LinearShards):
 
     def _count(self, problem: Problem, state: State) -> int:
         """How many dual variables are not zero."""
-        features = _used(problem)
-        if not self._interior(problem, features):
+        features = used_features(problem)
+        if not self.takes_interior(problem, features):
             return int(np.count_nonzero(state["dual_values"]))
         # the method stays within the box: what is next to nothing of the bound would vanish
-        _, losses = self._interior_problem(problem, features)
+        _, losses = self.interior_problem(problem, features)
         return int(np.count_nonzero((state["alpha"] > NEXT_TO_NOTHING * losses.bounds)[filled(problem)]))
 
-    def _interior_problem(self, problem: Problem, features: Ints) -> tuple[sp.csr_matrix, Losses]:
+    def interior_problem(self, problem: Problem, features: Ints) -> tuple[sp.csr_matrix, Losses]:
+        """What the interior point method is given."""
         own, other, own_share, other_share, _ = self.margins(problem.n_classes)
         costs = self.params.C * problem.weights
         losses = Losses.of_classes(problem.y, problem.n_classes, costs, (own, own_share), (other, other_share))
         return sp.csr_matrix(problem.X[:, features]), losses
 
-    def _interior_steps(self, problem: Problem, features: Ints, state: State | None) -> Iterator[Step]:
+    def interior_steps(
+        self,
+        problem: Problem,
+        features: Ints,
+        state: State | None,
+        own: Ints32 | None = None,
+        sums: ClassSums | None = None,
+    ) -> Iterator[Step]:
+        """Iterations on all classes, or on a shard's own with the sums over all."""
         assert isinstance(self.params, SummedParams)
         limit = self.params.interior_mb << 20
-        X, losses = self._interior_problem(problem, features)
-        iterates = interior_point.iterations(X, losses, sum_to_zero=True, state=state, limit_bytes=limit)
+        X, losses = self.interior_problem(problem, features)
+        if own is not None:
+            losses = losses.of(own)
+        iterates = interior_point.iterations(X, losses, sum_to_zero=True, state=state, limit_bytes=limit, sums=sums)
         for iterate in iterates:
             converged = relative_gap(iterate.primal, iterate.dual) <= self.params.tol
             dual = min(iterate.dual, iterate.primal)
@@ -246,5 +231,6 @@ class SumToZero(Machine[A], LinearShards):
                 return
 
 
-def _used(problem: Problem) -> Ints:
+def used_features(problem: Problem) -> Ints:
+    """The features that some example has, ascending."""
     return np.flatnonzero(np.bincount(problem.X.indices, minlength=problem.n_features))

@@ -3,8 +3,8 @@
     minimise  sum_i omega_i sum_{q != y_i} exp((F_q(x_i) - F_{y_i}(x_i)) / 2),   F_c = sum_t m_tc alpha_t h_t,
 
 stage by stage, over weights alpha_t of weak learners h_t, functions of an example to +1 or -1; each round colours half
-of the classes, drawn at random, +1 and the others -1: m_tc. Guruswami and Sahai 1999; the learner of a round tells the
-colours apart, and an example weighs what it and the classes of the other colour add to the loss.
+of the classes, drawn at random, +1 and the others -1: m_tc. Guruswami and Sahai 1999; the learner of a round separates
+the colours, and an example weighs what it and the classes of the other colour add to the loss.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,10 @@ class AdaboostEccParams(BoostingParams):
     """Parameters of :class:`AdaboostEcc`."""
 
     tol: float = Field(
-        default=1e-5, gt=0, lt=1, description="Stop when ten rounds in a row have each lowered the loss by less."
+        default=1e-5,
+        gt=0,
+        lt=1,
+        description="Stop when ten rounds in a row have each lowered the loss by less than this share.",
     )
 
 

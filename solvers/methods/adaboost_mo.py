@@ -26,11 +26,11 @@ class AdaboostMoParams(OutputParams):
 
     code: Family = Field(
         default="dense_random",
-        description="How the code is made: one column a class or a pair of classes, random with or without zeros, all "
-        "splits of the classes, or words of a BCH code.",
+        description="Family of the code: one column per class or pair of classes, random with or without zeros, "
+        "all splits of the classes, or words of a BCH code.",
     )
     columns: Annotated[int, Field(ge=1, le=1 << 16)] | None = Field(
-        default=None, description="Columns of a random or BCH code; left out, as many as the family takes by itself."
+        default=None, description="Columns of a random or BCH code; the default depends on the family."
     )
 
 

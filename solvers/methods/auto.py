@@ -3,26 +3,31 @@
 Tried are flat machines, centroids, learnt label trees and kernel machines, or what is asked for. What comes out is a
 log-linear pool of one model or several, whose coefficients are fitted to the held-out rows: its scores are logarithms
 of probabilities. Each member is then trained on all rows, with its certificate. Of sets of labels one model is chosen,
-with a sigmoid for each node and one threshold.
+with calibrated probabilities of its nodes and one threshold.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
 from solvers.core.base import Handles, Params, Solver, State, Step
-from solvers.core.class_weights import ClassWeight, class_weights, unknown_labels
+from solvers.core.machine import ClassWeight, class_weights, unknown_labels
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
+from solvers.labels.label_sets import own_labels
 from solvers.labels.tree_part import TreePart
 from solvers.numerics.array_types import Ints
-from solvers.selection.candidates import Candidate, check_families, default_families, families_of
-from solvers.selection.held_out import Measure, folds_of, held_out_rows
-from solvers.selection.search import Options, Search
+from solvers.selection.all_rows import ChosenMembers
+from solvers.selection.candidates import MANY_CLASSES, Candidate, Family, check_families, default_families, families_of
+from solvers.selection.held_out import MOST_SCORES, Fold, Measure, folds_of, held_out_rows
+from solvers.selection.search import MEASURING_BYTES, Flat, Options, Search
+from solvers.selection.sets.frequency_calibration import Trained
 from solvers.selection.sets.label_sets import LabelSets
+from solvers.selection.sets.own_labels import flat_problem, has_own_inner, ranked_labels
 from solvers.selection.sets.set_thresholds import SetThresholds
 from solvers.selection.single_labels import SingleLabels
 from solvers.selection.tasks import Task
@@ -33,48 +38,54 @@ class AutoParams(Params):
 
     measure: Measure | None = Field(
         default=None,
-        description="What the chosen model shall be best at, on held-out rows; of sets of labels micro_f1, "
-        "average_precision or log_loss, else any but these two. Left out, micro_f1 and accuracy.",
+        description="Measure on held-out rows by which the model is chosen. For sets of labels: micro_f1, "
+        "average_precision, ndcg (of the 10 first of the rows' own labels) or log_loss; otherwise "
+        "any but the first two. The default for sets is micro_f1, or ndcg above 200 labels; "
+        "otherwise it is accuracy.",
     )
     candidates: list[Candidate] | None = Field(
         default=None,
         min_length=1,
         max_length=1000,
-        description="What is tried; left out, what suits the data: flat machines, centroids, learnt label trees, "
-        "kernel machines; for sets of labels machines at the nodes and kernel ridge regression.",
+        description="Methods and parameters to try. The default depends on the data: flat machines, centroids, "
+        "learnt label trees and kernel machines; for sets of labels, machines at the nodes and "
+        "kernel ridge regression.",
     )
     most_members: int = Field(
-        default=4, ge=1, le=16, description="Models that are pooled at most; 1 chooses a single one."
+        default=4, ge=1, le=16, description="Maximum number of models in the pool; 1 chooses a single model."
     )
     folds: Annotated[int, Field(ge=1, le=100)] | None = Field(
         default=None,
-        description="1: one part of the rows is held out; more: each row once, by so many parts. Left out, 5 below "
-        "2,000 rows and 1 from there on; of sets of labels 3 below 5,000.",
+        description="1 holds out one part of the rows; a larger number holds out each row once, in this many "
+        "parts. The default is 5 below 2,000 rows and 1 from there on; for sets of labels it is 3 "
+        "below 5,000 rows.",
     )
-    held_out: float = Field(default=0.2, gt=0, lt=1, description="Share of the rows held out, where folds is 1.")
+    held_out: float = Field(default=0.2, gt=0, lt=1, description="Share of the rows to hold out if folds is 1.")
     budget_seconds: Annotated[float, Field(gt=0)] | None = Field(
         default=None,
-        description="No trial is begun after so many seconds of trials; the best so far is taken. What is chosen then "
-        "depends on the speed of the machine.",
+        description="Start no new trial after this many seconds of trials, and use the best so far. The choice "
+        "then depends on the speed of the machine.",
     )
     label_thresholds: bool = Field(
         default=False,
-        description="Of sets of labels: every label has a threshold of its own, by rows held out; else one is for all, "
-        "which is better where many labels are rare.",
+        description="For sets of labels: gives every label its own threshold, from held-out rows. Otherwise all "
+        "labels share one, which is better if many labels are rare.",
     )
     set_precision: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         default=None,
-        description="Of sets of labels: the precision that thresholds reach on rows held out, with 95 % confidence, in "
-        "place of the highest F1. Where none reaches it, hardly a label is in a set.",
+        description="For sets of labels: chooses thresholds that reach this precision on held-out rows with "
+        "confidence 95 %, instead of the highest F1. If no threshold reaches it, the predicted sets "
+        "are almost empty.",
     )
     class_weight: ClassWeight = Field(
         default=None,
-        description="Multiplies the weights of each class's examples in all trainings: balanced takes "
-        "n / (n_classes * n_c), counted with the examples' own weights; an object gives positive numbers by label, 1 "
-        "where a label is left out. For one label an example; measures and probabilities do without.",
+        description="Multiplies the weights of each class's examples in all trainings. balanced uses n / "
+        "(n_classes * n_c), where n and n_c sum the examples' own weights. An object gives positive "
+        "numbers by label; labels left out get 1. Only for one label per example; measures and "
+        "probabilities ignore it.",
     )
-    tol: float = Field(default=1e-2, gt=0, lt=1, description="Relative duality gap of each model that is chosen.")
-    max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Passes at most of each training.")
+    tol: float = Field(default=1e-2, gt=0, lt=1, description="Relative duality gap of each chosen model.")
+    max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Maximum number of passes of each training.")
 
     def label_faults(self, known: Iterable[str]) -> Mapping[str, str]:
         fault = unknown_labels(self.class_weight, known)
@@ -91,6 +102,11 @@ class Auto(Solver[AutoParams]):
     Params = AutoParams
     chooses = True
 
+    @property
+    def feature_range(self) -> tuple[float, float]:
+        # C is tried in proportion to 1 by the square of the features, and is 1e15 at most
+        return 1e-6, 1e15
+
     @classmethod
     def check_params(cls, params: AutoParams) -> None:
         if params.candidates is not None:
@@ -98,39 +114,66 @@ class Auto(Solver[AutoParams]):
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
         self.admit(problem)
+        self.check_features(problem)
         return self._search(problem).steps(state)
 
     def model(self, problem: Problem, state: State) -> Model:
         return self._search(problem).model(state)
 
-    def _search(self, problem: Problem) -> Search:
+    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
+        """Of its linear machines, and of measuring them; larger trials are left out where they do not fit."""
+        linear = Family("one_vs_rest", {"loss": "squared_hinge", "bias": 1.0}).solver(0, seed=0, threads=1)
+        measured = min(n_samples * n_classes, MOST_SCORES)
+        return linear.bytes_needed(n_samples, n_features, n_classes) + MEASURING_BYTES * measured
+
+    def without_current(self, problem: Problem, state: State) -> State:
+        return self._search(problem).without_current(state)
+
+    def on_all_rows(
+        self, former: Problem, state: State, problem: Problem, rows: Ints
+    ) -> tuple[Solver[Any], State | None]:
+        """What was chosen, as it was chosen: no trial is made again."""
+        (_, known), (every, part) = self._prepared(former), self._prepared(problem)
+        task, flat = _tasks(every, part, [], SetThresholds())
+        parts = None if known is None or part is None else (known, part)
+        return ChosenMembers(self.params, self._search(former), state, every, task, rows, parts, flat), None
+
+    def _prepared(self, problem: Problem) -> tuple[Problem, TreePart | None]:
+        """The problem with the weights of classes, and of sets of labels without the nodes that no row has."""
         params = self.params
         if params.class_weight is not None:
             problem = self._weighted(problem)
-        part, thresholds = None, SetThresholds(params.label_thresholds, params.set_precision)
         if problem.labels is not None:
             part = TreePart.of_sets(problem.tree, problem.labels)
-            problem = of_part(problem, part)
-        elif thresholds != SetThresholds():
+            return of_part(problem, part), part
+        if SetThresholds(params.label_thresholds, params.set_precision) != SetThresholds():
             raise ProblemError(
-                "label_thresholds and set_precision are for sets of labels, and one an example was given"
+                "label_thresholds and set_precision need sets of labels; one label per example was given"
             )
+        return problem, None
+
+    def _search(self, problem: Problem) -> Search:
+        params = self.params
+        thresholds = SetThresholds(params.label_thresholds, params.set_precision)
+        problem, part = self._prepared(problem)
         given = params.candidates
         families = default_families(problem) if given is None else families_of(given)
         check_families(problem, families)
         folds = folds_of(problem, params.folds, params.held_out, self.seed)
-        task = _task(problem, part, held_out_rows(folds), thresholds)
-        measure = params.measure or ("accuracy" if part is None else "micro_f1")
+        task, flat = _tasks(problem, part, folds, thresholds)
+        measure = params.measure or _measure(problem)
         if measure not in task.measures:
-            raise ProblemError(f"{measure} is no measure of such labels: {', '.join(task.measures)} are")
+            raise ProblemError(
+                f"measure {measure} does not fit these labels; expected one of {', '.join(task.measures)}"
+            )
         budget = params.budget_seconds
-        options = Options(measure, params.most_members, budget, params.tol, params.max_epochs, given is None)
-        return Search(problem, task, families, folds, options, seed=self.seed, threads=self.threads)
+        options = Options(measure, params.most_members, budget, params.tol, params.max_epochs)
+        return Search(problem, task, families, folds, options, seed=self.seed, threads=self.threads, flat=flat)
 
     def _weighted(self, problem: Problem) -> Problem:
         """The problem with the weights of classes in those of its examples."""
         if problem.labels is not None:
-            raise ProblemError("class_weight is for one label an example, and sets of labels were given")
+            raise ProblemError("class_weight needs one label per example; sets of labels were given")
         return replace(problem, weights=problem.weights * class_weights(problem, self.params.class_weight)[problem.y])
 
 
@@ -144,7 +187,34 @@ def of_part(problem: Problem, part: TreePart) -> Problem:
     )
 
 
-def _task(problem: Problem, part: TreePart | None, rows: Ints, thresholds: SetThresholds) -> Task:
-    if problem.labels is None or part is None:
-        return SingleLabels(problem, rows)
-    return LabelSets(part, problem.labels[rows], thresholds)
+def _measure(problem: Problem) -> Measure:
+    """What is best where nothing is asked: of many labels in sets most are rare, and the best ranking counts."""
+    if problem.labels is None:
+        return "accuracy"
+    return "ndcg" if problem.n_classes > MANY_CLASSES else "micro_f1"
+
+
+def _tasks(
+    problem: Problem, part: TreePart | None, folds: Sequence[Fold], thresholds: SetThresholds
+) -> tuple[Task, Flat | None]:
+    """How trials are measured, and what those are that leave the tree aside, where these differ."""
+    rows, labels = held_out_rows(folds), problem.labels
+    if labels is None or part is None:
+        return SingleLabels(problem, rows), None
+    held_out = labels[rows]
+    ranked = ranked_labels(own_labels(labels, part.tree.parent))
+    task = LabelSets(part, held_out, thresholds, _trained(labels, folds), ranked)
+    if not has_own_inner(problem):
+        return task, None
+    flat = flat_problem(problem)
+    assert flat.labels is not None
+    return task, Flat(flat, LabelSets(part, held_out, thresholds, _trained(flat.labels, folds), ranked, flat=True))
+
+
+def _trained(labels: sp.csr_matrix, folds: Sequence[Fold]) -> Trained:
+    counts = [np.asarray(labels[fold.train].sum(axis=0), np.int64).ravel() for fold in folds]
+    return Trained(
+        np.repeat(np.arange(len(folds)), [len(fold.held_out) for fold in folds]),
+        np.array(counts).reshape(-1, labels.shape[1]),
+        np.asarray(labels.sum(axis=0), np.int64).ravel(),
+    )

@@ -25,7 +25,11 @@ class CentroidsParams(Params):
     """Parameters of :class:`Centroids`."""
 
     smoothing: float = Field(
-        default=0.05, gt=0, le=1, allow_inf_nan=False, description="Added to the cosine before its logarithm is taken."
+        default=0.05,
+        gt=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Added to the cosine before its logarithm is computed.",
     )
 
 
@@ -41,6 +45,7 @@ class Centroids(Solver[CentroidsParams]):
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
         self.admit(problem)
+        self.check_features(problem)
         means = centroids(problem.X, problem.y, problem.n_classes, problem.weights).T.tocsr()
         arrays = {"indptr": means.indptr, "indices": means.indices, "data": means.data.astype(np.float32)}
         yield Step(1, np.nan, np.nan, np.nan, True, arrays)

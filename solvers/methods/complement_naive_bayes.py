@@ -11,6 +11,7 @@ the first are better than those of margins, and a pool takes what it adds.
 """
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,7 +34,7 @@ class ComplementNaiveBayesParams(Params):
         default=0.3, gt=0, le=1e6, allow_inf_nan=False, description="Added to the sum of each feature over the rows."
     )
     memory_mb: int | None = Field(
-        default=None, ge=1, description="Megabytes that training may use; left out, what the machine has."
+        default=None, ge=1, description="Memory limit of training in megabytes; the default is the machine's memory."
     )
 
 
@@ -47,8 +48,13 @@ class ComplementNaiveBayes(Solver[ComplementNaiveBayesParams]):
     handles = Handles(flat=True, certified=False, closed_form=True)
     Params = ComplementNaiveBayesParams
 
+    @property
+    def column_scaling(self) -> Literal["max_abs"]:
+        return "max_abs"
+
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
         self.admit(problem)
+        self.check_features(problem)
         n, k = problem.n_samples, problem.n_classes
         needed = int(COPIES * 8 * problem.n_features * k)
         refuse(f"{self.name} with {k:,} classes", needed, self.params.memory_mb)

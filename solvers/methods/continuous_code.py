@@ -5,14 +5,14 @@
 over the code M, one row a class, where h(x) holds the margins of the machines of a fixed code's columns; |M| is the l1
 or l_infinity norm of all entries, or half the squared l2 norm, with any kernel in place of the inner product. Crammer
 and Singer 2002, equations 15, 16 and 29 with C = 1/beta. With the features in place of margins and the l2 norm this is
-their multi-class machine. With ``program`` the norm is bounded and no penalty, or there shall be no loss (equation 13);
+their multi-class machine. With ``program`` the norm is bounded and no penalty, or no loss is allowed (equation 13);
 see ``solvers/output_codes/design/constrained.py``.
 
 The linear programs are solved over growing sets of constraints (``solvers/output_codes/design/programs.py``), the
 quadratic one by block ascent. Column by column (their section 5.2, end), each column is the best one beside those
 before it. The paper leaves open how to interleave the design with the learning of the machines: with more than one
 round the machines are trained again, column t on the signs of M's column t with its sizes as weights, and the code is
-designed anew; the objective is told after each round, and the best round is kept. Nothing says that it falls.
+designed again; the objective is reported after each round, and the best round is kept. Nothing says that it falls.
 """
 
 from collections.abc import Iterator

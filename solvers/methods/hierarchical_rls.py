@@ -32,7 +32,10 @@ class HierarchicalRLSParams(SetParams):
 
     tol: float = Field(default=1e-4, gt=0, lt=1, description="Stop at this relative duality gap.")
     max_epochs: int = Field(
-        default=1000, ge=1, le=10**9, description="Stop after so many conjugate gradient steps, converged or not."
+        default=1000,
+        ge=1,
+        le=10**9,
+        description="Stop after this many conjugate gradient steps even if training has not converged.",
     )
 
 
@@ -53,7 +56,8 @@ class HierarchicalRLS(SetMachine[HierarchicalRLSParams]):
         return _ConjugateGradients(problem, self.params.C)
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
-        return 8 * n_classes * (5 * n_features + n_samples) + 2 * n_classes * n_samples
+        # weights, residuals, directions, right sides, and what a step makes of them; sums over examples; signs and mask
+        return 8 * n_classes * (9 * n_features + 2 * n_samples) + 2 * n_classes * n_samples
 
 
 class _ConjugateGradients:
@@ -98,7 +102,7 @@ class _ConjugateGradients:
         return self.features, np.array(state["W"])
 
     def coefficients(self, state: State) -> Floats:
-        raise NotImplementedError("ridge regression takes the linear kernel alone")
+        raise NotImplementedError("ridge regression supports only the linear kernel")
 
     def _begin(self, W: Floats) -> "_Run":
         R = self._residual(W)

@@ -6,7 +6,7 @@ over one weight vector for each edge of the label tree and each of the four ways
 where an edge's labels are. Rousu et al. 2005, equation 2; the losses are those of section 2.1. Prediction is the closed
 set with the largest score, found by dynamic programming (section 4).
 
-The paper's dual (equation 7) has four marginals for each edge and example. A distribution over closed sets is told by
+The paper's dual (equation 7) has four marginals for each edge and example. A distribution over closed sets is given by
 its node marginals alone, one over all labelings by those and one marginal an edge; the weights follow from as many
 vectors (``solvers/hierarchical/marginals``). With a kernel the examples become vectors whose inner products are its
 values (``solvers/kernel_svm/kernel_map.py``), and all else stays.
@@ -30,16 +30,17 @@ class HM3Params(KernelMapParams, SetParams):
 
     loss: Literal["symmetric", "hierarchical"] = Field(
         default="symmetric",
-        description="Loss of a wrong set: symmetric counts every wrong node; hierarchical those whose parent is right.",
+        description="Loss of a wrong set: symmetric counts every wrong node; hierarchical counts wrong nodes "
+        "whose parent is right.",
     )
     scaling: Weighting = Field(
         default="uniform",
-        description="What a node counts in the loss: 1; its parent's part divided among the children (sibling); the "
-        "share of all nodes that are below it (subtree).",
+        description="Weight of a node in the loss: 1 (uniform); its parent's weight divided among the children "
+        "(sibling); the share of all nodes that are below it (subtree).",
     )
     labelings: Literal["consistent", "all"] = Field(
         default="consistent",
-        description="Which sets compete with the true one in training: closed ones, or all, as in the paper.",
+        description="Sets that compete with the true one in training: closed sets, or all sets as in the paper.",
     )
 
 

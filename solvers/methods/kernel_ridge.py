@@ -18,25 +18,30 @@ from pydantic import Field
 from solvers.core.base import Handles, Params, Solver, State, Step
 from solvers.core.memory import refuse
 from solvers.core.model import Model
-from solvers.core.problem import Problem
+from solvers.core.problem import Problem, ProblemError
 from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.kernel_svm.kernel_function import KernelFunction, scale_of, square_lengths
 from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.numerics.array_types import Floats
+
+# rows of the kernel matrix made at once, and products after which a solution is asked whether to stop
+_ROWS, _PRODUCTS = 512, 1 << 34
 
 
 class KernelRidgeParams(Params):
     """Parameters of :class:`KernelRidge`."""
 
     C: float = Field(
-        default=1.0, ge=1e-9, le=1e9, description="Weight of the squared errors against the norm: 1 / lambda."
+        default=1.0, ge=1e-9, le=1e9, description="Weight of the squared errors relative to the norm: 1 / lambda."
     )
     kernel: Literal["linear", "rbf"] = Field(default="rbf", description="linear x.z; rbf exp(-gamma |x - z|^2).")
     gamma: Literal["scale"] | Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)] = Field(
-        default="scale", description="Of rbf, positive; scale takes 1 / (n_features * variance of X)."
+        default="scale", description="Positive parameter of rbf; scale uses 1 / (n_features * variance of X)."
     )
     memory_mb: int | None = Field(
-        default=None, ge=1, description="Refuse problems that need more megabytes; by default, more than there are."
+        default=None,
+        ge=1,
+        description="Refuse problems that need more than this many megabytes; the default is the machine's memory.",
     )
 
 
@@ -50,8 +55,12 @@ class KernelRidge(Solver[KernelRidgeParams]):
     handles = Handles(flat=False, tree=True, multilabel=True, certified=False, closed_form=True)
     Params = KernelRidgeParams
 
+    @property
+    def feature_range(self) -> tuple[float, float]:
+        return 1e-60, 1e60
+
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
-        """One step, as there is nothing to go on from.
+        """One step with the solution; before it one without a state after each ten seconds or so of work.
 
         Raises
         ------
@@ -59,9 +68,22 @@ class KernelRidge(Solver[KernelRidgeParams]):
             The kernel matrix and the targets need more memory than ``memory_mb`` allows.
         """
         self.admit(problem)
-        sides = problem.label_sets().astype(np.float64).toarray() * 2.0 - 1.0
-        self.check_memory(problem.n_samples, problem.n_features, sides.shape[1])
-        yield Step(1, np.nan, np.nan, np.nan, True, self._solved(problem, sides))
+        self.check_features(problem)
+        labels = problem.label_sets().tocsc()
+        (n, k), unmeasured = labels.shape, (np.nan,) * 3
+        self.check_memory(n, problem.n_features, k)
+        roots = np.sqrt(problem.weights)[:, None]
+        mean = 2.0 * np.asarray(problem.weights @ labels) / problem.weights.sum() - 1.0
+        factor = self._factor(problem, roots)
+        coefficients, at_once = np.empty((n, k)), max(64, _PRODUCTS // (n * n))
+        for begin in range(0, k, at_once):
+            if begin:
+                yield Step(0, *unmeasured, False, {})
+            nodes = slice(begin, begin + at_once)
+            targets = roots * (2.0 * labels[:, nodes].toarray() - 1.0 - mean[nodes])
+            targets = scipy.linalg.cho_solve(factor, targets, overwrite_b=True, check_finite=False)
+            coefficients[:, nodes] = roots * targets
+        yield Step(1, *unmeasured, True, {"coefficients": coefficients, "mean": mean})
 
     def model(self, problem: Problem, state: State) -> Model:
         names, support = problem.tree.names, np.arange(problem.n_samples)
@@ -75,21 +97,30 @@ class KernelRidge(Solver[KernelRidgeParams]):
         refuse(f"{self.name} with {n_samples:,} examples and {n_classes:,} nodes", needed, self.params.memory_mb)
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
-        return 16 * n_samples * (n_samples + n_classes)
+        # the matrix, and the coefficients once more as the model has them
+        return 8 * n_samples * (n_samples + 2 * n_classes)
 
-    def _solved(self, problem: Problem, sides: Floats) -> State:
-        """Of rows with weights w: ``(S K S + I / C) b = S (s - m)`` and ``a = S b``, S having their square roots."""
-        X, roots = problem.X, np.sqrt(problem.weights)[:, None]
-        mean = problem.weights @ sides / problem.weights.sum()
-        products = np.asarray((X @ X.T).toarray())
-        squares = square_lengths(X)
-        A = self._function(problem).of_products(products, squares, squares)
-        A *= roots
-        A *= roots.T
+    def _factor(self, problem: Problem, roots: Floats) -> tuple[Floats, bool]:
+        """Of ``S K S + I / C``, S having the square roots of the weights w.
+
+        ``(S K S + I / C) b = S (s - m)`` and ``a = S b``.
+        """
+        X, squares, function = problem.X, square_lengths(problem.X), self._function(problem)
+        A, XT = np.empty((len(squares), len(squares))), problem.X.T.tocsr()
+        for begin in range(0, len(A), _ROWS):
+            rows = slice(begin, begin + _ROWS)
+            A[rows] = function.of_products((X[rows] @ XT).toarray(), squares[rows], squares)
+            A[rows] *= roots[rows] * roots.T
         A[np.diag_indices_from(A)] += 1.0 / self.params.C
-        factor = scipy.linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-        coefficients = scipy.linalg.cho_solve(factor, roots * (sides - mean), overwrite_b=True, check_finite=False)
-        return {"coefficients": np.ascontiguousarray(roots * coefficients), "mean": mean}
+        try:
+            # symmetric: the transpose is in the order that LAPACK overwrites
+            factor: tuple[Floats, bool] = scipy.linalg.cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+        except scipy.linalg.LinAlgError:
+            raise ProblemError(
+                "1 / C is lost in rounding beside the kernel's values, so there is no solution: "
+                "scale the columns, or lower C"
+            ) from None
+        return factor
 
     def _function(self, problem: Problem) -> KernelFunction:
         given = self.params.gamma

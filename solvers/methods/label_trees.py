@@ -6,7 +6,7 @@
 
 with s_iu = +1 where the class of i is below u and -1 where it is below a sibling of u.
 
-Each tree divides the classes by clustering their centroids. In every node the children are told apart by machines
+Each tree divides the classes by clustering their centroids. In every node the children are separated by machines
 with the squared hinge that are trained on the node's own rows alone: classes are compared with those like them, which
 is what makes it better than one machine against all the rest where classes are many and have few rows (Prabhu et al.
 2018; Khandagale et al. 2020). The trees are fixed before training, so the objective is convex, and is certified.
@@ -42,11 +42,17 @@ class LabelTreesParams(AscentParams):
     )
     clustering: Literal["balanced", "kmeans"] = Field(
         default="balanced",
-        description="How a set of classes is divided: balanced 2-means halves it, kmeans makes up to `branches` parts.",
+        description="How to divide a set of classes: balanced 2-means halves it, kmeans makes up to `branches` parts.",
     )
-    trees: int = Field(default=3, ge=1, le=100, description="Trees that are averaged, each with its own first centres.")
-    branches: int = Field(default=100, ge=2, le=10_000, description="Children of a node at most, with kmeans.")
-    most_leaves: int = Field(default=100, ge=2, le=100_000, description="Sets of so few classes are not divided.")
+    trees: int = Field(
+        default=3, ge=1, le=100, description="Number of trees to average, each with its own first centres."
+    )
+    branches: int = Field(
+        default=100, ge=2, le=10_000, description="Maximum number of children of a node, with kmeans."
+    )
+    most_leaves: int = Field(
+        default=100, ge=2, le=100_000, description="Sets of at most this many classes are not divided."
+    )
 
 
 class LabelTrees(Machine[LabelTreesParams]):
@@ -91,7 +97,7 @@ class LabelTrees(Machine[LabelTreesParams]):
         return [LabelTree(parent[begin:end], label[begin:end]) for begin, end in pairwise(begins.tolist())]
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
-        raise TypeError(f"{self.name} has no path in C")
+        raise TypeError(f"{self.name} cannot train a path of values of C")
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         """Of the root: a block of weights, and of dual variables, for its children."""

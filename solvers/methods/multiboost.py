@@ -29,7 +29,7 @@ ITERATIONS, PROGRESS = 300, 1e-7
 class MultiboostParams(PairParams):
     """Parameters of :class:`Multiboost`."""
 
-    C: float = Field(default=1e4, ge=1e-12, le=1e30, description="Weight of the losses against the norm.")
+    C: float = Field(default=1e4, ge=1e-12, le=1e30, description="Weight of the losses relative to the norm.")
 
 
 class Multiboost(PairBoosting[MultiboostParams]):

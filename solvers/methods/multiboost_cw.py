@@ -43,10 +43,12 @@ class MultiboostCwParams(PairParams):
         default=1,
         ge=1,
         le=10_000,
-        description="Turns over weights in a round: 1 moves only those of the new weak learners (stage-wise), more "
-        "correct the others too.",
+        description="Passes over the weights in each round: 1 moves only those of the new weak learners "
+        "(stage-wise); more passes correct the others too.",
     )
-    shrinkage: float = Field(default=1.0, gt=0, le=1, description="Share of the way that a step goes to its minimum.")
+    shrinkage: float = Field(
+        default=1.0, gt=0, le=1, description="Share of the distance to its minimum that a step covers."
+    )
 
 
 class MultiboostCw(PairBoosting[MultiboostCwParams]):

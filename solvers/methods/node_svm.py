@@ -6,11 +6,14 @@ The flat rival of Rousu et al. 2005, section 4 ("SVM"). Prediction goes down the
 which is their breadth-first repair to a consistent labeling.
 """
 
-from solvers.core.base import Handles
+from solvers.core.base import Handles, State
+from solvers.core.model import Model
 from solvers.core.problem import Problem
+from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.hierarchical.drivers.driver import Driver
 from solvers.hierarchical.node_columns import NodeColumns, NodeParams, bytes_needed, signs
 from solvers.hierarchical.set_machine import SetMachine
+from solvers.hierarchical.subtree_model import SubtreeModel
 
 
 class NodeSVM(SetMachine[NodeParams]):
@@ -25,6 +28,14 @@ class NodeSVM(SetMachine[NodeParams]):
 
     def driver(self, problem: Problem) -> Driver:
         return NodeColumns(self, problem, signs(problem))
+
+    def light_model(self, problem: Problem, state: State, share: float) -> Model:
+        prepared = self.prepared(problem)
+        W = None if not self.params.bias else NodeColumns(self, prepared, signs(prepared)).largest_weights(state, share)
+        if W is None:
+            return self.model(problem, state)
+        parts = SparseLinearModel(prepared.classes, W).with_last_as_intercept(self.params.bias)
+        return SubtreeModel(prepared.tree, parts, self.rule)
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         return bytes_needed(self, n_samples, n_features, n_classes)

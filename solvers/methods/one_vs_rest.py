@@ -6,39 +6,35 @@ with q = 1 (hinge) or q = 2 (squared hinge). The dual step is that of Hsieh et a
 classes in the registers of the processor at once, so that one reading of an example serves all of them. Blocks do not
 depend on each other: threads take them in turn, and the result does not depend on how many there are. The squared hinge
 on few dense features is solved by Newton's method instead (``finite_newton``). The weights of a constant feature are
-multipliers, which take a step before every pass (:mod:`solvers.linear.layouts.constant`).
+multipliers, which take a step before every pass (:mod:`solvers.linear.layouts.layouts`).
 
 With an output code in place of "one against the rest" the same machine trains the columns of that code.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.base import Handles, State, Step, relative_gap
+from solvers.core.certified_ascent import Certificate, ascend, bounded, is_due
 from solvers.core.dual_variables import best_multiple, filled, share, snapped_to_bounds
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.problem import Problem
+from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.linear import finite_newton
-from solvers.linear.binary_blocks import Best, BlockRun, BlockTask, Counters
-from solvers.linear.driver.ascent import CERTIFY_SHARE, bounded
+from solvers.linear.binary_blocks import Best, BlockRun, BlockTask
 from solvers.linear.driver.params import AscentParams, precision
-from solvers.linear.layouts.constant import share_of
-from solvers.linear.layouts.layouts import DenseLayout
-from solvers.linear.sharded.linear_shards import LinearShards, Part
+from solvers.linear.layouts.layouts import DenseLayout, share_of
 from solvers.linear.steps import binary
-from solvers.numerics.array_types import Bools, Ints8, Ints32
-from solvers.numerics.lazy_arrays import Lazy
+from solvers.numerics.array_types import Bools, Floats, Ints, Ints8
 from solvers.numerics.rows import arrange
 from solvers.output_codes.codes import Code, participants
-from solvers.sharding.exchange import Exchange, ExchangeKind
-from solvers.sharding.independent import together
-from solvers.sharding.partition import balanced
 
 AUTO_FEATURES, AUTO_BYTES = 512, 2 << 30
 REFINEMENTS = 4
@@ -52,7 +48,7 @@ class OneVsRestParams(AscentParams):
     loss: Literal["hinge", "squared_hinge"] = Field(default="hinge", description="Loss of each binary machine.")
     algorithm: Literal["auto", "ascent", "newton"] = Field(
         default="auto",
-        description="Dual ascent, or Newton's method on the primal, for the squared hinge alone; auto takes the latter "
+        description="Dual ascent, or Newton's method on the primal (squared hinge only); auto selects Newton "
         f"for dense rows of up to {AUTO_FEATURES} features.",
     )
 
@@ -64,12 +60,8 @@ class OneVsRestParams(AscentParams):
         return algorithm
 
 
-class OneVsRest(Machine[OneVsRestParams], LinearShards):
-    """One linear SVM a class against the rest; the highest score wins.
-
-    In shards always by dual ascent, with one message an epoch. A training that is resumed there looks at all examples
-    afresh, also at those that rested.
-    """
+class OneVsRest(Machine[OneVsRestParams]):
+    """One linear SVM a class against the rest; the highest score wins."""
 
     name = "one_vs_rest"
     title = "One-vs-rest SVM"
@@ -77,8 +69,7 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
     paper = "Hsieh et al. 2008; Rifkin and Klautau 2004"
     handles = Handles(flat=True, shards=True)
     Params = OneVsRestParams
-    columns = ("W", "beta")
-    exchange_kinds = ("bounds",)
+    shards = "solvers.linear.sharded.one_vs_rest_shards:OneVsRestShards"
     lead = 2.0
     trains_columns = True
     code: Code | None = None
@@ -99,6 +90,10 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
         other.code = code
         return other
 
+    def examples_of_columns(self, problem: Problem) -> Ints | None:
+        """How many examples each column of the code is trained on; None where columns are classes."""
+        return None if self.code is None else participants(self.code, problem.y)
+
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         """Train; memory is a float an example and column for the dual variables beside the weights.
 
@@ -107,66 +102,11 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
         if self._newton(problem):
             yield from self._newton_steps(problem, state)
             return
-        task = self._task(problem)
+        task = self.task(problem)
         run = BlockRun.begin(task) if state is None else BlockRun.resume(task, state)
-        slice_blocks = max(self.threads, SLICE_PRODUCTS // max(1, len(task.rows.data) * task.width))
         with ThreadPoolExecutor(self.threads) as thread_pool:
-            while run.epoch < self.params.max_epochs or run.block < task.n_blocks:
-                if run.block == task.n_blocks:
-                    run.epoch, run.block = run.epoch + 1, 0
-                    run.gain[:] = 0.0
-                blocks = range(run.block, min(run.block + slice_blocks, task.n_blocks))
-                advance = partial(run.advance, task, self.seed, REFINEMENTS)
-                list(thread_pool.map(advance, blocks) if self._in_threads(task) else map(advance, blocks))
-                run.block = blocks.stop
-                certificate = self._certificate(task, run, thread_pool) if run.block == task.n_blocks else None
-                primal, dual, right = certificate or (np.nan, np.nan, None)
-                converged = relative_gap(primal, dual) <= self.params.tol
-                yield Step(run.epoch, primal, dual, run.largest(task), converged, run.state(), right=right)
-                if converged:
-                    return
-
-    def partition(self, problem: Problem, size: int) -> Ints32:
-        if self.code is None:
-            return super().partition(problem, size)
-        return balanced(participants(self.code, problem.y), size, "columns")
-
-    def sharded(
-        self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
-    ) -> Iterator[Step]:
-        problem = self.prepared(problem)
-        own = np.flatnonzero(self.partition(problem, exchange.size) == exchange.rank).astype(np.int32)
-        params = self.params.model_copy(update={"algorithm": "ascent"})
-        if self.code is None:
-            code = np.where(np.arange(problem.n_classes)[:, None] == own, 1, -1).astype(np.int8)
-        else:
-            code = np.ascontiguousarray(self.code[:, own])
-        machine = OneVsRest(params, seed=self.seed, threads=self.threads).of_code(code)
-        run = None if state is None else BlockRun.of_columns(machine._task(problem), state).state()
-        n_blocks = -(-len(own) // binary.block_width(len(own), precision(params)))
-        steps = (step for step in machine.train(problem, run) if Counters(*step.state["counters"]).block == n_blocks)
-
-        def arrays(step: Step, epoch: int) -> State:
-            found = step.state
-            return Lazy(
-                {
-                    "own": lambda: own,
-                    "W": lambda: np.concatenate(list(found["W"]), axis=1)[:, : len(own)],
-                    "beta": lambda: np.concatenate(list(found["beta"]), axis=1)[:, : len(own)],
-                    "epoch": lambda: np.array([epoch]),
-                }
-            )
-
-        return together(steps, exchange, arrays)
-
-    def part(self, problem: Problem, state: State) -> Part:
-        prepared, own = self.prepared(problem), np.asarray(state["own"])
-        _, features = arrange(prepared.X, precision(self.params))
-        W = np.ascontiguousarray(state["W"][np.argsort(features), : len(own)])
-        W[-1:] *= self._root(prepared)
-        each = len(own) if self.code is None else np.count_nonzero(self.code[:, own], axis=1)[prepared.y]
-        duals = share(np.count_nonzero(state["beta"][:, : len(own)]), float((filled(prepared) * each).sum()))
-        return Part(np.sort(features), own, W, self.params.bias, duals)
+            every = thread_pool.map if self.threads > 1 and task.n_blocks > 1 else map
+            yield from ascend(_Training(self, task, run, every), self.params.tol)
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
         """As for all machines, but each class takes its own multiple: they do not depend on each other.
@@ -179,7 +119,7 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
                 "converged": np.zeros_like(state["converged"]),
                 "counters": np.array([0, len(state["W"])]),
             }
-        task = self._task(problem)
+        task = self.task(problem)
         run, last, most = BlockRun.begin(task), BlockRun.looking_at(state), np.inf if task.squared else ratio
         for block in range(task.n_blocks):
             W, beta, linear, square = last.W[block], last.beta[block], last.linear(block), last.squares(task, block)
@@ -225,8 +165,49 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
         # block by block, so that there is no second copy of all weights
         for block, begin in zip(state["W"], range(0, len(names), state["W"].shape[2]), strict=True):
             W[:, begin : begin + block.shape[1]] = block[order, : len(names) - begin]
-        W[-1:] *= self._root(problem)
+        W[-1:] *= self.root(problem)
         return LinearModel(names, problem.n_features, np.sort(features), W)
+
+    def largest_weights(self, problem: Problem, state: State, share: float) -> SparseLinearModel | None:
+        """The fitted model without weights below ``share`` of the largest of their column; the last feature keeps all.
+
+        It is made block by block, so that there is never a second copy of all weights. None where half of them would be
+        left, or where Newton's method has trained them.
+        """
+        if self._newton(problem):
+            return None
+        _, features = arrange(problem.X, precision(self.params))
+        n_columns, last = self._signs_width(problem), len(features) - 1
+        order, root = np.argsort(features), self.root(problem)
+
+        def blocks() -> Iterator[tuple[int, Floats, Bools]]:
+            for block, begin in zip(state["W"], range(0, n_columns, state["W"].shape[2]), strict=True):
+                weights = block[order, : n_columns - begin]
+                weights[-1] *= root
+                sizes = np.abs(weights)
+                kept = (sizes >= share * sizes[:last].max(axis=0, initial=0.0)) & (sizes > 0)
+                kept[-1] = True
+                yield begin, weights, kept
+
+        counts = np.zeros(len(features), np.int64)
+        for _, _, kept in blocks():
+            counts += np.count_nonzero(kept, axis=1)
+        n_kept = int(counts.sum())
+        if 2 * n_kept >= len(features) * n_columns:
+            return None
+        indices, data = np.empty(n_kept, np.int32), np.empty(n_kept, state["W"].dtype)
+        # where the next weight of each feature goes
+        place = np.cumsum(counts) - counts
+        for begin, weights, kept in blocks():
+            row, column = np.nonzero(kept)
+            here = np.count_nonzero(kept, axis=1)
+            at = np.arange(len(row)) + (place - (np.cumsum(here) - here))[row]
+            indices[at], data[at] = column + begin, weights[row, column]
+            place += here
+        begins = np.zeros(problem.n_features + 1, np.int64)
+        begins[np.sort(features) + 1] = counts
+        whole = sp.csr_matrix((data, indices, np.cumsum(begins)), shape=(problem.n_features, n_columns))
+        return SparseLinearModel([str(column) for column in range(n_columns)], whole)
 
     def _newton(self, problem: Problem) -> bool:
         """Whether Newton's method is the one to take."""
@@ -252,35 +233,70 @@ class OneVsRest(Machine[OneVsRestParams], LinearShards):
     def _signs_width(self, problem: Problem) -> int:
         return problem.n_classes if self.code is None else int(self.code.shape[1])
 
-    def _task(self, problem: Problem) -> BlockTask:
+    def task(self, problem: Problem) -> BlockTask:
+        """What stays fixed while the columns are trained."""
         return BlockTask.of(problem, self.params, self.params.loss == "squared_hinge", self.code)
 
-    def _root(self, problem: Problem) -> float:
+    def root(self, problem: Problem) -> float:
         """What the weights of the last feature, the constant one if there is one, are multiplied by for a model."""
         bounds = self.params.C * problem.weights
         return float(np.sqrt(share_of(problem.X, self.params.bias, bounds, problem.n_classes)))
 
-    def _in_threads(self, task: BlockTask) -> bool:
-        """Whether threads share the blocks: handing one over takes as long as a hundred visits."""
-        return self.threads > 1 and task.n_blocks > 1
 
-    def _certificate(
-        self, task: BlockTask, run: BlockRun, thread_pool: ThreadPoolExecutor
-    ) -> tuple[float, float, Bools | None] | None:
-        run.dual += float(run.gain.sum())
-        promising = float(run.gain[:, 0].sum()) <= PROMISING * self.params.tol * run.dual
-        due = CERTIFY_SHARE * run.epoch >= 1 + run.certified or run.epoch == self.params.max_epochs
-        if not (promising or due):
-            return None
+class _Training:
+    """The ascent on one problem; ``every`` maps over blocks, in threads where there are several."""
+
+    def __init__(self, method: OneVsRest, task: BlockTask, run: BlockRun, every: Callable[..., Iterable[Any]]) -> None:
+        self.params, self.seed, self.task, self.run, self.every = method.params, method.seed, task, run, every
+        self.slice_blocks = max(method.threads, SLICE_PRODUCTS // max(1, len(task.rows.data) * task.width))
+
+    @property
+    def epoch(self) -> int:
+        return self.run.epoch
+
+    @property
+    def max_epochs(self) -> int:
+        return self.params.max_epochs
+
+    @property
+    def epoch_over(self) -> bool:
+        return self.run.block == self.task.n_blocks
+
+    def begin_epoch(self) -> None:
+        self.run.epoch, self.run.block = self.run.epoch + 1, 0
+        self.run.gain[:] = 0.0
+
+    def advance(self) -> None:
+        blocks = range(self.run.block, min(self.run.block + self.slice_blocks, self.task.n_blocks))
+        list(self.every(partial(self.run.advance, self.task, self.seed, REFINEMENTS), blocks))
+        self.run.block = blocks.stop
+
+    def certifies(self) -> bool:
+        self.run.dual += float(self.run.gain.sum())
+        promising = float(self.run.gain[:, 0].sum()) <= PROMISING * self.params.tol * self.run.dual
+        return promising or is_due(self.epoch, self.max_epochs, self.run.certified)
+
+    def certify(self) -> Certificate:
+        task, run = self.task, self.run
         run.certified += 1
-        gaps, best = np.zeros((task.n_blocks, len(task.y))), Best(len(task.y))
-        every = thread_pool.map if self._in_threads(task) else map
-        parts = np.array(list(every(lambda block: run.certify(task, block, gaps[block], best), range(task.n_blocks))))
-        losses, total, squares, of_dual, as_stored = parts.sum(axis=0)
+        self.gaps, best = np.zeros((task.n_blocks, len(task.y))), Best(len(task.y))
+        certify = partial(_certify_block, task, run, self.gaps, best)
+        losses, total, squares, of_dual, as_stored = np.array(list(self.every(certify, range(task.n_blocks)))).sum(
+            axis=0
+        )
         primal = float(0.5 * squares + losses + task.constant)
-        dual = float(total - 0.5 * of_dual + task.constant)
-        dual = bounded(primal, dual, task.rows.data.dtype)
+        dual = bounded(primal, float(total - 0.5 * of_dual + task.constant), task.rows.data.dtype)
         # what passes raise is above the dual where biases are multipliers
         run.dual = max(run.dual, dual - task.constant)
-        run.unchanged[gaps > 0.1 * self.params.tol * primal / gaps.size] = 0
-        return primal, dual, best.right(task, as_stored) if self.code is None else None
+        return Certificate(primal, dual, best.right(task, as_stored) if task.code is None else None)
+
+    def learn(self, primal: float, gap: float) -> None:
+        self.run.unchanged[self.gaps > 0.1 * self.params.tol * primal / self.gaps.size] = 0
+
+    def step(self, primal: float, dual: float, *, converged: bool, right: Bools | None = None) -> Step:
+        run = self.run
+        return Step(run.epoch, primal, dual, run.largest(self.task), converged, run.state(), right=right)
+
+
+def _certify_block(task: BlockTask, run: BlockRun, gaps: Floats, best: Best, block: int) -> Any:
+    return run.certify(task, block, gaps[block], best)

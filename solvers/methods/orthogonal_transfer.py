@@ -29,19 +29,20 @@ class OrthogonalTransferParams(TreeParams):
         default=0.5,
         ge=0,
         allow_inf_nan=False,
-        description="K between a node and each of its ancestors; on the diagonal K is the size of the node's subtree.",
+        description="K between a node and each of its ancestors; the diagonal of K is the size of the node's subtree.",
     )
     K: list[tuple[str, str, float]] = Field(
-        default=[], description="Entries of K that replace those of alpha: node, the same node or an ancestor, value."
+        default=[],
+        description="Entries of K that replace those of alpha: a node, the same node or an ancestor, and the value.",
     )
     repair: coupling.Repair = Field(
         default="refuse",
-        description="What to do with K if it makes the objective not convex: refuse; scale what is off the diagonal; "
-        "raise the diagonal.",
+        description="What to do if K makes the objective not convex: refuse it, scale the entries off the "
+        "diagonal, or raise the diagonal.",
     )
     algorithm: Literal["ascent", "rda"] = Field(
         default="ascent",
-        description="ascent on the dual; or the regularised dual averaging of the paper, a reference for the linear "
+        description="ascent on the dual, or the paper's regularised dual averaging: a reference for the linear "
         "kernel that takes many times as long.",
     )
 
@@ -50,7 +51,7 @@ class OrthogonalTransferParams(TreeParams):
     def _dual_averaging_is_linear(cls, algorithm: str, info: ValidationInfo) -> str:
         kernel = info.data.get("kernel", "linear")
         if algorithm == "rda" and kernel != "linear":
-            raise ValueError(f"rda takes the linear kernel alone, and {kernel} was given")
+            raise ValueError(f"rda supports only the linear kernel; {kernel} was given")
         return algorithm
 
 

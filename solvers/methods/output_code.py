@@ -11,8 +11,8 @@ With ``code="designed"`` machines are trained for a random dense code, and then 
 their answers, column by column (Crammer and Singer 2002, section 4): the best first column, then others by descent.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -20,18 +20,14 @@ from pydantic import Field
 from solvers.core.base import Handles, State, Step
 from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.numerics.array_types import Array, Ints32
 from solvers.output_codes import report
 from solvers.output_codes.code_families import Family
 from solvers.output_codes.code_model import coded
 from solvers.output_codes.coded import Coded, CodedParams
 from solvers.output_codes.columns.models import ColumnModels
-from solvers.output_codes.columns.progress import gathered, is_one_by_one
 from solvers.output_codes.columns.training import ColumnTraining
 from solvers.output_codes.decoding import Loss
 from solvers.output_codes.design.discrete import greedy_code
-from solvers.sharding.exchange import Exchange, ExchangeKind
-from solvers.sharding.shardable import Arrays, ModelPart, Shardable, shardable
 
 
 class OutputCodeParams(CodedParams):
@@ -39,30 +35,27 @@ class OutputCodeParams(CodedParams):
 
     code: Literal[Family, "designed"] = Field(  # type: ignore[assignment]
         default="one_vs_rest",
-        description="Family of the code matrix; the exhaustive one takes up to 11 classes. designed: that of "
-        "dense_random for training, and then a code designed for the answers of its machines.",
+        description="Family of the code matrix; exhaustive supports up to 11 classes. designed trains on the "
+        "dense_random code, and then designs a code for the answers of its machines.",
     )
     C: Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)] | None = Field(  # type: ignore[assignment]
-        default=None, description="Weight of the losses in every column; left out, the base method's own default."
+        default=None, description="Weight of the losses in every column; the default is that of the base method."
     )
     decoding: Literal["auto", "inner_product", "hamming", "loss"] = Field(
         default="auto",
-        description="How margins become scores: M h, or less the distance of their signs from the row, or less the sum "
-        "of the losses of M[c, t] h_t. auto takes Hamming for codes with zeros and designed ones, else the inner "
-        "product.",
+        description="How margins h become scores: M h; minus the distance of their signs from the row; or minus "
+        "the sum of the losses of M[c, t] h_t. auto selects hamming for codes with zeros and for "
+        "designed codes, otherwise the inner product.",
     )
     decoding_loss: Literal["auto"] | Loss = Field(
         default="auto",
-        description="Of decoding by loss; auto takes the squared hinge where the base method does, else the hinge.",
+        description="Loss of decoding by loss; auto selects the squared hinge if the base method uses it, "
+        "otherwise the hinge.",
     )
 
 
-class OutputCode(Coded[OutputCodeParams], Shardable):
-    """Any base method under a fixed output code.
-
-    In shards, columns that are trained one by one become the machines of a single worker, bit by bit; those that are
-    trained at once reach the same optimum, as one-vs-rest in shards does.
-    """
+class OutputCode(Coded[OutputCodeParams]):
+    """Any base method under a fixed output code."""
 
     name = "output_code"
     title = "Output code over binary machines"
@@ -70,55 +63,29 @@ class OutputCode(Coded[OutputCodeParams], Shardable):
     paper = "Crammer and Singer 2002; Allwein, Schapire and Singer 2000; Dietterich and Bakiri 1995"
     handles = Handles(flat=True, shards=True)
     Params = OutputCodeParams
-    trains = "columns"
-    exchange_kinds = ("bounds",)
+    shards = "solvers.output_codes.code_shards:OutputCodeShards"
 
     def prepared(self, problem: Problem) -> Problem:
         return super().prepared(problem) if self.params.C is not None else self.at(1.0).prepared(problem)
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
-        return self._columns(problem).steps(state)
+        return self.columns_of(problem).steps(state)
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         return self.column_bytes(n_samples, n_features, n_classes)
 
     def rescale(self, problem: Problem, state: State, ratio: float) -> State:
-        return self._columns(problem).rescaled(state, ratio)
+        return self.columns_of(problem).rescaled(state, ratio)
 
     def nonzero_duals(self, problem: Problem, state: State) -> float:
-        return self._columns(problem).nonzero_duals(state)
+        return self.columns_of(problem).nonzero_duals(state)
 
     def fitted(self, problem: Problem, state: State) -> Model:
-        columns = self._columns(problem)
-        return self._decoded(problem, columns.models(state), columns.nonzero_duals(state))
+        columns = self.columns_of(problem)
+        return self.decoded(problem, columns.models(state), columns.nonzero_duals(state))
 
-    def most_shards(self, n_classes: int) -> int:
-        return self.count_columns(n_classes)
-
-    def partition(self, problem: Problem, size: int) -> Ints32:
-        return self._columns(self.prepared(problem)).partition(size)
-
-    def sharded(
-        self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
-    ) -> Iterator[Step]:
-        return self._columns(self.prepared(problem)).sharded(exchange, state)
-
-    def split(self, state: State) -> tuple[dict[str, Array], dict[str, Array]]:
-        if is_one_by_one(state):
-            return {name: np.asarray(array) for name, array in state.items()}, {}
-        return self._base().split(state)
-
-    def gathered(self, parts: Sequence[Arrays], own: Ints32) -> dict[str, Array]:
-        return gathered(parts, own) if is_one_by_one(parts[0]) else self._base().gathered(parts, own)
-
-    def part(self, problem: Problem, state: State) -> ModelPart:
-        return self._columns(self.prepared(problem)).part(state)
-
-    def assembled(self, problem: Problem, owner: Ints32, arrays: Arrays, reports: Sequence[Mapping[str, Any]]) -> Model:
-        problem = self.prepared(problem)
-        return self._decoded(problem, *self._columns(problem).joined(owner, arrays, reports))
-
-    def _columns(self, problem: Problem) -> ColumnTraining:
+    def columns_of(self, problem: Problem) -> ColumnTraining:
+        """The machines of the code's columns, to be trained."""
         return self.machines_of(problem, self.code(problem))
 
     @property
@@ -129,10 +96,7 @@ class OutputCode(Coded[OutputCodeParams], Shardable):
     def _is_designed(self) -> bool:
         return self.params.code == "designed" and self.params.matrix is None
 
-    def _base(self) -> Shardable:
-        return shardable(self.base())
-
-    def _decoded(self, problem: Problem, machines: ColumnModels, nonzero: float) -> Model:
+    def decoded(self, problem: Problem, machines: ColumnModels, nonzero: float) -> Model:
         params, code = self.params, self.code(problem)
         designed: dict[str, float] = {}
         if self._is_designed and problem.n_classes > 2:

@@ -16,7 +16,7 @@ from solvers.linear.sum_to_zero import SummedParams, SumToZero
 class ReinforcedParams(SummedParams):
     """Parameters of :class:`Reinforced`."""
 
-    g: float = Field(default=0.5, ge=0, le=1, description="Share of the own class's margin in the loss.")
+    g: float = Field(default=0.5, ge=0, le=1, description="Share of the margin of the example's own class in the loss.")
 
 
 class Reinforced(SumToZero[ReinforcedParams]):

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvers.core.base import Handles, State, Step, relative_gap
+from solvers.core.base import Handles, State, Step
+from solvers.core.certified_ascent import Certificate, ascend, bounded, is_due
 from solvers.core.dual_variables import filled
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.problem import Problem
-from solvers.linear.driver.ascent import bounded
 from solvers.linear.driver.params import AscentParams, precision
 from solvers.linear.steps import softmax
-from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints32
+from solvers.numerics.array_types import Bools, Floats, Ints, Ints32
 from solvers.numerics.orders import shuffled
 from solvers.numerics.rows import Rows, arrange, square_norm, sure_leads, weights
 
@@ -29,8 +29,8 @@ SLICE_PRODUCTS = 1 << 27
 # an exponential and its like, in multiply-adds
 CLASS_COST = 64
 # a certificate is taken where the gap that the pass has reported is at most so many times the tolerance, as its visits
-# leave far less than they met; and in any case for one epoch in ten
-CERTIFY_BELOW, CERTIFY_SHARE = 10.0, 0.1
+# leave far less than they met
+CERTIFY_BELOW = 10.0
 
 
 class _Task(NamedTuple):
@@ -55,65 +55,8 @@ class Softmax(Machine[AscentParams]):
     Params = AscentParams
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
-        params, dtype = self.params, precision(self.params)
-        n, k = problem.n_samples, problem.n_classes
-        task = self._task(problem, dtype)
-        W, P = weights(len(task.features), k, dtype), np.zeros((n, k))
-        counts = {"epoch": 0, "position": len(task.examples), "certified": 0}
-        reported = {"gap": 0.0, "losses": 0.0, "violation": 0.0}
-        if state is None:
-            P[np.arange(n), problem.y] = 1.0
-            P[task.rows.squares == 0] = 1.0 / k  # at their optimum: no weight changes the scores of an empty row
-        else:
-            W[:], P[:] = state["W"], state["P"]
-            counts = {name: int(state[name]) for name in counts}
-            reported = {name: float(state[name]) for name in reported}
-        work = np.cumsum(CLASS_COST + np.diff(task.rows.indptr)[task.examples]) * k
-
-        def step(primal: float, dual: float, converged: bool, right: Bools | None = None) -> Step:
-            arrays = {"W": W, "P": P} | {name: np.array(value) for name, value in (counts | reported).items()}
-            return Step(counts["epoch"], primal, dual, reported["violation"], converged, arrays, right=right)
-
-        while True:
-            if counts["position"] == len(task.examples):
-                if counts["epoch"] == params.max_epochs:
-                    return
-                counts |= {"epoch": counts["epoch"] + 1, "position": 0}
-                reported = dict.fromkeys(reported, 0.0)
-            order = shuffled(task.examples, self.seed, counts["epoch"])
-            begin = counts["position"]
-            done = work[begin - 1] if begin else 0
-            stop = min(len(order), max(begin + 1, int(np.searchsorted(work, done + SLICE_PRODUCTS))))
-            gap, losses, violation = softmax.visit(task.rows, task.y, task.bounds, order[begin:stop], W, P)
-            reported["gap"] += gap
-            reported["losses"] += losses
-            reported["violation"] = max(reported["violation"], violation)
-            counts["position"] = stop
-            if stop < len(order):
-                yield step(np.nan, np.nan, False)
-                continue
-            value = reported["losses"] + task.constant + 0.5 * square_norm(W, k)
-            promising = reported["gap"] <= CERTIFY_BELOW * params.tol * value
-            due = CERTIFY_SHARE * counts["epoch"] >= 1 + counts["certified"] or counts["epoch"] == params.max_epochs
-            if not (promising or due):
-                yield step(np.nan, np.nan, False)
-                continue
-            counts["certified"] += 1
-            primal, dual, right = self._certificate(task, W, P)
-            converged = relative_gap(primal, dual) <= params.tol
-            yield step(primal, dual, converged, right)
-            if converged:
-                return
-
-    def _certificate(self, task: _Task, W: Array, P: Floats) -> tuple[float, float, Bools]:
-        """Primal and dual value, W made afresh; and the examples whose own class leads for sure."""
-        softmax.rebuild(task.rows, task.y, task.bounds, W, P)
-        rows, leads = task.rows, np.empty(len(task.y))
-        losses, entropies = softmax.certify(rows, task.y, task.bounds, W, P, leads)
-        half = 0.5 * square_norm(W, P.shape[1])
-        right = sure_leads(leads, np.diff(rows.indptr), rows.squares, 2.0 * half, W.dtype)
-        primal = half + losses
-        return primal, bounded(primal, entropies - half, W.dtype), right
+        task = self._task(problem, precision(self.params))
+        return ascend(_Training(self, problem, task, state), self.params.tol)
 
     def _task(self, problem: Problem, dtype: np.dtype[Any]) -> _Task:
         rows, features = arrange(problem.X, dtype)
@@ -139,3 +82,74 @@ class Softmax(Machine[AscentParams]):
         ascending = np.argsort(features)
         W = np.ascontiguousarray(state["W"][ascending][:, : problem.n_classes])
         return LinearModel(problem.classes, problem.n_features, features[ascending], W)
+
+
+class _Training:
+    """The ascent on one problem."""
+
+    def __init__(self, method: Softmax, problem: Problem, task: _Task, state: State | None) -> None:
+        n, k = problem.n_samples, problem.n_classes
+        self.params, self.seed, self.task = method.params, method.seed, task
+        self.W, self.P = weights(len(task.features), k, precision(method.params)), np.zeros((n, k))
+        self.counts = {"epoch": 0, "position": len(task.examples), "certified": 0}
+        self.reported = {"gap": 0.0, "losses": 0.0, "violation": 0.0}
+        if state is None:
+            self.P[np.arange(n), problem.y] = 1.0
+            self.P[task.rows.squares == 0] = 1.0 / k  # at their optimum: no weight changes the scores of an empty row
+        else:
+            self.W[:], self.P[:] = state["W"], state["P"]
+            self.counts = {name: int(state[name]) for name in self.counts}
+            self.reported = {name: float(state[name]) for name in self.reported}
+        self.work = np.cumsum(CLASS_COST + np.diff(task.rows.indptr)[task.examples]) * k
+
+    @property
+    def epoch(self) -> int:
+        return self.counts["epoch"]
+
+    @property
+    def max_epochs(self) -> int:
+        return self.params.max_epochs
+
+    @property
+    def epoch_over(self) -> bool:
+        return self.counts["position"] == len(self.task.examples)
+
+    def begin_epoch(self) -> None:
+        self.counts |= {"epoch": self.epoch + 1, "position": 0}
+        self.reported = dict.fromkeys(self.reported, 0.0)
+
+    def advance(self) -> None:
+        task, begin, reported = self.task, self.counts["position"], self.reported
+        order = shuffled(task.examples, self.seed, self.epoch)
+        done = self.work[begin - 1] if begin else 0
+        stop = min(len(order), max(begin + 1, int(np.searchsorted(self.work, done + SLICE_PRODUCTS))))
+        visited = softmax.visit(task.rows, task.y, task.bounds, order[begin:stop], self.W, self.P)
+        reported["gap"] += visited[0]
+        reported["losses"] += visited[1]
+        reported["violation"] = max(reported["violation"], visited[2])
+        self.counts["position"] = stop
+
+    def certifies(self) -> bool:
+        value = self.reported["losses"] + self.task.constant + 0.5 * square_norm(self.W, self.P.shape[1])
+        promising = self.reported["gap"] <= CERTIFY_BELOW * self.params.tol * value
+        return promising or is_due(self.epoch, self.max_epochs, self.counts["certified"])
+
+    def certify(self) -> Certificate:
+        """Primal and dual value, W made afresh; and the examples whose own class leads for sure."""
+        self.counts["certified"] += 1
+        task, W, P = self.task, self.W, self.P
+        softmax.rebuild(task.rows, task.y, task.bounds, W, P)
+        rows, leads = task.rows, np.empty(len(task.y))
+        losses, entropies = softmax.certify(rows, task.y, task.bounds, W, P, leads)
+        half = 0.5 * square_norm(W, P.shape[1])
+        right = sure_leads(leads, np.diff(rows.indptr), rows.squares, 2.0 * half, W.dtype)
+        primal = half + losses
+        return Certificate(primal, bounded(primal, entropies - half, W.dtype), right)
+
+    def learn(self, primal: float, gap: float) -> None:
+        """Nothing: no example is ever left out."""
+
+    def step(self, primal: float, dual: float, *, converged: bool, right: Bools | None = None) -> Step:
+        counted = {name: np.array(value) for name, value in (self.counts | self.reported).items()}
+        arrays = {"W": self.W, "P": self.P} | counted
+        return Step(self.epoch, primal, dual, self.reported["violation"], converged, arrays, right=right)

@@ -22,4 +22,3 @@ class WestonWatkins(RelativeMargins[AscentParams]):
     handles = Handles(flat=True, shards=True)
     Params = AscentParams
     largest_loss = False
-    exchange_kinds = ("scores", "weights")

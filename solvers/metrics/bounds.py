@@ -10,6 +10,7 @@ import numpy as np
 from solvers.numerics.array_types import Floats, Ints32
 
 DELTA = 0.05
+_MOST = 1e200
 
 
 def error_bound(n_samples: int, n_classes: int, square: float, radius: float, delta: float = DELTA) -> float:
@@ -46,7 +47,7 @@ def class_error_bound(
 
 
 def report(F: Floats, y: Ints32, squares: Floats, radius: float, n_support: int) -> dict[str, float]:
-    """What a machine's training scores tell: support, margins and, where it separates its sample, bounds.
+    """Figures from a machine's training scores: support, margins and, where it separates its sample, bounds.
 
     Parameters
     ----------
@@ -74,7 +75,8 @@ def report(F: Floats, y: Ints32, squares: Floats, radius: float, n_support: int)
 def report_of_margins(margins: Floats, n_samples: int, squares: Floats, radius: float) -> dict[str, float]:
     """As :func:`report`, without the support, from the :func:`class_margins` of all examples."""
     n, k, square = n_samples, len(margins), float(squares.sum())
-    separated = np.flatnonzero(margins > 0)
+    # below, squares of margins vanish and bounds are beyond the range of floats
+    separated = np.flatnonzero((margins > 0) & (square < _MOST * margins**2))
     found = {
         "norm": float(np.sqrt(max(square, 0.0))),
         "radius": radius,

@@ -1,4 +1,4 @@
-"""How far probabilities that were told agree with what came true."""
+"""How well predicted probabilities agree with the outcomes."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ BINS = 15
 
 
 class ReliabilityCurve(NamedTuple):
-    """What was told and what came true, by bins of the confidence.
+    """Predicted probability and share of right answers, by bins of the confidence.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class ReliabilityCurve(NamedTuple):
 
 
 def log_loss(probabilities_of_true: Floats) -> float:
-    """The mean of ``-log p`` over rows, p the probability told of the true label; natural logarithm.
+    """The mean of ``-log p`` over rows, p the predicted probability of the true label; natural logarithm.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def log_losses(probabilities_of_true: Floats) -> Floats:
 def brier(probabilities_of_true: Floats, sums_of_squares: Floats) -> float:
     """The multi-class Brier score, of Brier 1950: the mean over rows of ``sum_c (p_c - [c is true])^2``, from 0 to 2.
 
-    Of two classes it is twice what scikit-learn's ``brier_score_loss`` tells of one of them. The sum is
+    Of two classes it is twice what scikit-learn's ``brier_score_loss`` gives for one of them. The sum is
     ``sum_c p_c^2 - 2 p + 1``, p the probability of the true label, so that no matrix of all probabilities is needed.
 
     Parameters

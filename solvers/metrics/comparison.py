@@ -86,9 +86,9 @@ def paired_bootstrap(
 ) -> PairedDifference:
     """The bootstrap of the mean of ``a - b`` over rows drawn in pairs; Efron and Tibshirani 1993, chapters 13 and 16.
 
-    Rows of one difference may stand for each other, so what is drawn is how often each of the distinct differences
+    Rows of one difference are interchangeable, so what is drawn is how often each of the distinct differences
     occurs: the same distribution, at a cost that hardly depends on the number of rows. Where there are more than 512,
-    those within 1/512 of their range stand for each other, with their mean.
+    those within 1/512 of their range are merged, with their mean.
 
     Parameters
     ----------
@@ -133,5 +133,5 @@ def _distinct(differences: Floats) -> tuple[Floats, Ints]:
 
 def _pair(a: Array, b: Array) -> tuple[Array, Array]:
     if a.ndim != 1 or a.shape != b.shape or len(a) == 0:
-        raise ValueError(f"{a.shape} and {b.shape} are no pairs; two of one shape (n_samples,) were expected")
+        raise ValueError(f"expected two arrays of one shape (n_samples,); got {a.shape} and {b.shape}")
     return a, b

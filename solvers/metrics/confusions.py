@@ -33,7 +33,7 @@ def of_labels(y_true: NDArray[np.integer], y_pred: NDArray[np.integer], n_labels
         In [0, n_labels).
     n_labels : int
     most : int
-        How many pairs to tell.
+        How many pairs to return.
     """
     wrong = y_true != y_pred
     keys, count = np.unique(y_true[wrong].astype(np.int64) * n_labels + y_pred[wrong], return_counts=True)
@@ -47,7 +47,7 @@ def of_sets(true: sp.csr_matrix, predicted: sp.csr_matrix, most: int) -> Confusi
     ----------
     true, predicted : csr_matrix of bool, shape (n_samples, n_labels)
     most : int
-        How many pairs to tell.
+        How many pairs to return.
     """
     t, p = (sp.csr_matrix(sets, dtype=np.int64) for sets in (true, predicted))
     both = t.multiply(p)

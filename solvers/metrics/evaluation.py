@@ -68,7 +68,7 @@ class Truth:
 
 
 class Probabilities(NamedTuple):
-    """What a model that tells probabilities has told of each row.
+    """The probabilities that a model predicts for each row.
 
     Attributes
     ----------
@@ -97,10 +97,13 @@ class Evaluation:
         Of all rows.
     names_sets : bool
         The model answers with sets.
+    ranks_own : bool
+        Along a tree it ranks labels that rows have as their own: a label has its own place, and not that of the best
+        label below it.
     """
 
-    def __init__(self, labels: Labels, truth: Truth, names_sets: bool) -> None:
-        self.labels, self.truth, self.names_sets = labels, truth, names_sets
+    def __init__(self, labels: Labels, truth: Truth, names_sets: bool, ranks_own: bool = False) -> None:
+        self.labels, self.truth, self.names_sets, self.ranks_own = labels, truth, names_sets, ranks_own
         n_rows, n_entries = truth.sets.shape[0], truth.sets.nnz
         self.done = 0
         self.predicted = np.zeros(n_rows, np.int32)
@@ -126,6 +129,8 @@ class Evaluation:
         else:
             nodes = self.labels.class_labels
             whole, level = tree_places(tree, nodes, ranking.values, ranking.ties, indptr, found)
+            if self.ranks_own:
+                whole = places(ranking.values, indptr, found, ranking.ties)
             self.places[entries], self.level_places[entries] = whole, level
         if self.names_sets:
             assert ranking.sets is not None
@@ -193,10 +198,10 @@ class Evaluation:
         """Go on from :meth:`state`; raises ValueError where it is that of other rows."""
         names = ("predicted", "places", "level_places", "leads")
         if "leads" not in state:
-            raise ValueError("the state is of an earlier version")
+            raise ValueError("the state was written by an earlier version")
         sizes = {name: (len(state[name]), len(getattr(self, name))) for name in names}
         if any(given != due for given, due in sizes.values()):
-            raise ValueError(f"the state is of other rows: {sizes}")
+            raise ValueError(f"the state was written for other rows: {sizes}")
         self.done = int(state["done"][0])
         for name in sizes:
             getattr(self, name)[:] = state[name]

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import Taxonomy
-from solvers.metrics.label_table import LabelTable, ratio
+from solvers.metrics.flat import flat
+from solvers.metrics.label_table import LabelTable, hierarchical_names, ratio
 from solvers.numerics.array_types import Bools, Ints32
 
 
@@ -23,12 +24,14 @@ def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np
     dict
         ``error``, the share of rows whose true label is neither the predicted node nor above it; ``tree_loss``, the
         mean of half the length of the path between the two. Of all labels on the paths, the root left out,
-        ``precision``, ``recall`` and ``micro_f1``: the hierarchical ones of Kiritchenko et al. 2006; ``macro_f1``, the
-        mean over the nodes that are on some path, and nothing for labels that the tree does not have;
-        ``weighted_f1``, that by the nodes' numbers of rows. For every level l: ``error_l``, the share of rows whose
-        true path has another node there than the predicted one, of those that come so far; ``precision_l``,
-        ``recall_l``, ``f1_l``, ``macro_f1_l`` and ``weighted_f1_l`` of the labels of that level; 0 where there is
-        nothing to divide by.
+        ``hierarchical_precision``, ``hierarchical_recall`` and ``hierarchical_f1`` of Kiritchenko et al. 2006;
+        ``hierarchical_macro_f1``, the mean over the nodes that are on some path, and nothing for labels that the tree
+        does not have; ``hierarchical_weighted_f1``, that by the nodes' numbers of rows. ``precision``, ``recall``,
+        ``micro_f1``, ``macro_f1`` and ``weighted_f1`` are of the labels themselves, as without a tree
+        (:func:`solvers.metrics.flat.flat`); a node predicted below the true one counts as the true one there. For every
+        level l ``error_l``, the share of rows whose true path has another node there than the predicted one, of those
+        that come so far; ``precision_l``, ``recall_l``, ``f1_l``, ``macro_f1_l`` and ``weighted_f1_l`` of the labels of
+        that level; 0 where there is nothing to divide by.
 
     Raises
     ------
@@ -49,7 +52,11 @@ def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np
             for nodes in (true[hits], true[has_true], predicted[predicted >= 0])
         )
     )
-    measures |= counts.averages()
+    measures |= hierarchical_names(tree, counts.averages())
+    reached = right(tree, y_true, y_pred)
+    own = flat(y_true, np.where(reached, y_true, y_pred), tree.n_nodes)
+    measures |= {"precision": own["micro_f1"], "recall": own["micro_f1"]}
+    measures |= {name: own[name] for name in ("micro_f1", "macro_f1", "weighted_f1")}
     for level in range(1, tree.depth + 1):
         nodes = tree.level_range(level)
         hit, real = (int(part[:, level - 1].sum()) for part in (hits, has_true))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.numerics.array_types import Floats, Floats32
 
@@ -64,11 +63,3 @@ def drawn(n_rows: int, resamples: int, seed: int) -> Iterator[Floats32]:
         for row in counts:
             row[:] = np.bincount(random.integers(n_rows, size=n_rows, dtype=np.int64), minlength=n_rows)
         yield counts
-
-
-def of_means(
-    values: NDArray[np.floating], *, resamples: int = RESAMPLES, confidence: float = CONFIDENCE, seed: int = 0
-) -> Floats:
-    """Intervals of the means of the columns of ``values``, shape (n_rows, n_measures); as :func:`bootstrap`."""
-    table, n = np.asarray(values, np.float64), len(values)
-    return bootstrap(lambda counts: counts @ table / n, n, resamples=resamples, confidence=confidence, seed=seed)

@@ -1,10 +1,16 @@
 """How often each label is there, is named, and both: precision, recall and F1 of each and of all."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from solvers.labels.taxonomy import Taxonomy
 from solvers.numerics.array_types import Array, Floats
+
+AVERAGES = ("precision", "recall", "micro_f1", "macro_f1", "weighted_f1")
+# the same averages over own labels and all those above them
+HIERARCHICAL = {name: f"hierarchical_{name.removeprefix('micro_')}" for name in (*AVERAGES, "symmetric_difference")}
 
 
 class LabelTable(NamedTuple):
@@ -58,6 +64,11 @@ class LabelTable(NamedTuple):
             "macro_f1": ratio(float(f1.sum()), int(seen.sum())),
             "weighted_f1": ratio(float(self.true @ f1), true),
         }
+
+
+def hierarchical_names(tree: Taxonomy, of_closed: Mapping[str, float]) -> dict[str, float]:
+    """Measures of closed sets under their names; none along a tree of one level, where they are those of own labels."""
+    return {HIERARCHICAL[name]: value for name, value in of_closed.items()} if tree.depth > 1 else {}
 
 
 def ratio(part: float, whole: float) -> float:

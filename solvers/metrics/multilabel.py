@@ -5,9 +5,10 @@ from typing import get_args
 import numpy as np
 import scipy.sparse as sp
 
+from solvers.labels.label_sets import own_labels
 from solvers.labels.taxonomy import Taxonomy, Weighting
 from solvers.metrics.hierarchical import of_level
-from solvers.metrics.label_table import LabelTable
+from solvers.metrics.label_table import LabelTable, hierarchical_names
 from solvers.numerics.array_types import Floats, Ints
 
 
@@ -24,13 +25,17 @@ def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
     Returns
     -------
     dict
-        Means over the examples: ``error``, 1 where the two sets are not the same; ``symmetric_difference``, the number
-        of labels in one of them alone; ``h_uniform``, ``h_sibling`` and ``h_subtree``, the weights of the highest
-        labels that differ (:meth:`Taxonomy.loss_weights`). Over all labels of all examples ``precision``, ``recall``
-        and ``micro_f1``, the hierarchical ones of Kiritchenko et al. 2006; ``macro_f1``, the mean over the nodes that
-        occur in either; ``weighted_f1``, that by the nodes' numbers of examples. For every level l ``error_l``, the
-        share of examples whose labels of that level are not the same, and ``precision_l``, ``recall_l``, ``f1_l``,
-        ``macro_f1_l`` and ``weighted_f1_l`` of the labels of that level; 0 where there is nothing to divide by.
+        Means over the examples: ``error``, 1 where the two sets are not the same; the number of labels in one of them
+        alone, ``hierarchical_symmetric_difference``; ``h_uniform``, ``h_sibling`` and ``h_subtree``, the weights of the
+        highest labels that differ (:meth:`Taxonomy.loss_weights`). Over all labels of all examples
+        ``hierarchical_precision``, ``hierarchical_recall`` and ``hierarchical_f1`` of Kiritchenko et al. 2006;
+        ``hierarchical_macro_f1``, the mean over the nodes that occur in either; ``hierarchical_weighted_f1``, that by
+        the nodes' numbers of examples. ``symmetric_difference``, ``precision``, ``recall``, ``micro_f1``, ``macro_f1``
+        and ``weighted_f1`` are of own labels, those without another label of the set below them; a tree of one level
+        has these alone. For every level l
+        ``error_l``, the share of examples whose labels of that level are not the same, and ``precision_l``,
+        ``recall_l``, ``f1_l``, ``macro_f1_l`` and ``weighted_f1_l`` of the labels of that level; 0 where there is
+        nothing to divide by.
 
     Raises
     ------
@@ -42,9 +47,12 @@ def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
         raise ValueError(f"sets have shapes {true.shape} and {predicted.shape}; two of (n_samples, {tree.n_nodes}) fit")
     if shape[0] == 0:
         raise ValueError("no rows to measure; at least one was expected")
-    measures = {name: float(values.mean()) for name, values in set_losses(tree, true, predicted).items()}
+    losses, own = set_losses(tree, true, predicted), [own_labels(sets, tree.parent) for sets in (true, predicted)]
+    measures = {name: float(values.mean()) for name, values in losses.items()}
     counts = table(true, predicted)
-    measures |= counts.averages()
+    of_closed = counts.averages() | {"symmetric_difference": measures["symmetric_difference"]}
+    measures["symmetric_difference"] = float(n_different(*own).mean())
+    measures |= table(*own).averages() | hierarchical_names(tree, of_closed)
     for level in range(1, tree.depth + 1):
         nodes = tree.level_range(level)
         there = slice(nodes.start, nodes.stop)

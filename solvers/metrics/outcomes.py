@@ -1,25 +1,25 @@
 """What an evaluation found: measures of all rows and of every level of the label tree, with intervals, and tables."""
 
 from collections.abc import Callable
+from functools import cached_property, partial
 from typing import NamedTuple, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
+from solvers.labels.label_sets import are_own, own_labels
 from solvers.labels.taxonomy import Weighting
 from solvers.metrics import confusions, intervals
 from solvers.metrics.calibration import ReliabilityCurve, expected_calibration_error, log_losses
 from solvers.metrics.confusions import Confusions
 from solvers.metrics.evaluation import Evaluation
 from solvers.metrics.hierarchical import ancestry, right
-from solvers.metrics.label_table import LabelTable
+from solvers.metrics.label_table import AVERAGES, HIERARCHICAL, LabelTable
 from solvers.metrics.multilabel import common, n_different, set_losses
 from solvers.metrics.ranking import KS, Placed
 from solvers.metrics.row_sums import RowSums
 from solvers.numerics.array_types import Array, Bools, Floats, Floats32, Ints, Ints32
-
-AVERAGES = ("precision", "recall", "micro_f1", "macro_f1", "weighted_f1")
 
 
 class Measured(NamedTuple):
@@ -57,7 +57,9 @@ class Outcomes:
         self.labels = evaluation.labels
         tree = self.labels.tree
         self._true, self._named = evaluation.truth.sets, evaluation.named()
+        own = self._own_true, self._own_named = self._own_sets()
         self._parts = [sp.csr_matrix(sets) for sets in (common(self._true, self._named), self._true, self._named)]
+        self._own_parts = self._parts if tree is None else [sp.csr_matrix(sets) for sets in (common(*own), *own)]
         ranges = [] if tree is None else [tree.level_range(level) for level in range(1, tree.depth + 1)]
         self._levels = [slice(nodes.start, nodes.stop) for nodes in ranges]
         self.rows = RowSums()
@@ -71,10 +73,8 @@ class Outcomes:
         return self.evaluation.truth.single is not None and not self.evaluation.names_sets
 
     def table(self) -> LabelTable:
-        """Counts by label, shape (n_labels,) each."""
-        return LabelTable(
-            *(np.bincount(part.indices, minlength=self.labels.n).astype(np.int64) for part in self._parts)
-        )
+        """Counts by label, shape (n_labels,) each; along a tree of sets that are closed upwards."""
+        return self._counted(self._parts)
 
     def measures(
         self,
@@ -95,8 +95,11 @@ class Outcomes:
             Called between blocks of resamples with the share that is done; what it raises ends the work.
         """
         names = [(measure.name, measure.level) for measure in self.rows.measures]
-        names += [(name, level) for level in range(len(self._levels) + 1) for name in AVERAGES]
-        values = np.concatenate([self.rows.of_all(), self._averages(self.table())])
+        names += [(name, 0) for name in AVERAGES]
+        if len(self._levels) > 1:
+            names += [(HIERARCHICAL[name], 0) for name in AVERAGES]
+        names += [(name, level) for level in range(1, len(self._levels) + 1) for name in AVERAGES]
+        values = np.concatenate([self.rows.of_all(), self._averages(self._counted)])
         found = self.calibration()
         # resampling would add to it what it adds to the distances of small bins
         last = [] if found is None else [Measured("calibration_error", 0, found[0])]
@@ -109,7 +112,7 @@ class Outcomes:
             nonlocal done
             between(done / resamples)
             done += len(counts)
-            averages = np.stack([self._averages(self._drawn_table(row)) for row in counts])
+            averages = np.stack([self._averages(partial(self._drawn, row)) for row in counts])
             return np.concatenate([self.rows.values(counts), averages], axis=1)
 
         n_rows = self.evaluation.n_rows
@@ -120,7 +123,7 @@ class Outcomes:
         ] + last
 
     def calibration(self) -> tuple[float, ReliabilityCurve] | None:
-        """The expected calibration error and its curve, of models that tell probabilities."""
+        """The expected calibration error and its curve, of models with probabilities."""
         reported = self.evaluation.probabilities
         if reported is None:
             return None
@@ -144,7 +147,7 @@ class Outcomes:
     def mistakes(self, most: int) -> Ints:
         """Up to ``most`` rows that the model is wrong about, the most wrong first.
 
-        That is by how much more probable the answer was told to be than the true label, else by the lead of its score,
+        That is by how much more probable the answer is than the true label, else by the lead of its score,
         and of sets by how many labels differ.
         """
         evaluation, reported = self.evaluation, self.evaluation.probabilities
@@ -199,11 +202,14 @@ class Outcomes:
                 wrong = there & (paths[:, level - 1] != said[:, level - 1])
                 rows.measure("error", level, rows.column(wrong), rows.column(there))
             return
-        different = n_different(self._true, self._named)
+        different = n_different(self._own_true, self._own_named)
         rows.measure("error", 0, rows.column(different > 0))
         rows.measure("symmetric_difference", 0, rows.column(different))
         if tree is None:
             return
+        if len(self._levels) > 1:
+            closed = rows.column(n_different(self._true, self._named))
+            rows.measure(HIERARCHICAL["symmetric_difference"], 0, closed)
         losses = set_losses(tree, self._true[:, : tree.n_nodes], self._named[:, : tree.n_nodes])
         for kind in get_args(Weighting):
             rows.measure(f"h_{kind}", 0, rows.column(losses[f"h_{kind}"]))
@@ -215,43 +221,68 @@ class Outcomes:
         """Add the measures of ranked lists."""
         truth, tree, evaluation = self._true, self.labels.tree, self.evaluation
         row = np.repeat(np.arange(evaluation.n_rows), np.diff(truth.indptr))
-        listed = np.ones(truth.nnz, bool)
-        if tree is not None and not evaluation.names_sets:
-            listed = self._deepest(row)
+        every = np.ones(truth.nnz, bool)
+        listed = every if tree is None else are_own(truth, self._parent)
         whole = _placed(evaluation.places, row, evaluation.n_rows, listed, truth.indices, inverse)
         self._held = len(self.rows.columns)
         whole.add_to(self.rows, 0, ks)
+        if len(self._levels) > 1 and evaluation.names_sets and not evaluation.ranks_own:
+            closed = _placed(evaluation.places, row, evaluation.n_rows, every, truth.indices, inverse)
+            closed.add_to(self.rows, 0, ks, "hierarchical_")
         for level, nodes in enumerate(self._levels, 1):
             there = (truth.indices >= nodes.start) & (truth.indices < nodes.stop)
             of_level = _placed(evaluation.level_places, row, evaluation.n_rows, there, truth.indices)
             of_level.add_to(self.rows, level, ks)
 
     def _probabilities(self) -> None:
-        """Add the losses of the probabilities that were told."""
+        """Add the losses of the predicted probabilities."""
         reported = self.evaluation.probabilities
         if reported is not None:
             self.rows.measure("log_loss", 0, self.rows.column(log_losses(reported.of_true)))
             self.rows.measure("brier", 0, self.rows.column(reported.squares - 2 * reported.of_true + 1))
 
-    def _deepest(self, row: Ints) -> Bools:
-        """Which true labels have none below them in their row: those that an answer may be."""
-        tree, label = self.labels.tree, self._true.indices
-        assert tree is not None
-        known = label < tree.n_nodes
-        above = np.full(len(label), -1)
-        above[known] = tree.parent[label[known]]
-        keys, n_labels = row * self.labels.n, self.labels.n
-        parents = keys[above >= 0] + above[above >= 0]
-        return np.isin(row * n_labels + label, parents, invert=True)
+    def _own_sets(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        """True and named labels without those above another one of the row.
 
-    def _averages(self, table: LabelTable) -> Floats:
-        parts = [table, *(table.at(nodes) for nodes in self._levels)]
-        found = (part.averages() for part in parts)
-        return np.array([averages[name] for averages in found for name in AVERAGES])
+        Of rows with one label a named node that is right is the label itself: it may be below it.
+        """
+        if self.labels.tree is None:
+            return self._true, self._named
+        if self.answers_one:
+            true, predicted = self.evaluation.truth.single, self.evaluation.predicted
+            assert true is not None
+            return self._single(true), self._single(np.where(self._right(), true, predicted))
+        return own_labels(self._true, self._parent), own_labels(self._named, self._parent)
 
-    def _drawn_table(self, counts: Floats32) -> LabelTable:
+    def _single(self, label: Array) -> sp.csr_matrix:
+        n = len(label)
+        return sp.csr_matrix((np.ones(n, bool), label, np.arange(n + 1)), shape=(n, self.labels.n))
+
+    @cached_property
+    def _parent(self) -> Ints32:
+        """The label above each, shape (n_labels,); -1 above those at the top and those that the tree does not have."""
+        tree = self.labels.tree
+        parent = np.full(self.labels.n, -1, np.int32)
+        if tree is not None:
+            parent[: tree.n_nodes] = tree.parent
+        return parent
+
+    def _averages(self, counted: Callable[[list[sp.csr_matrix]], LabelTable]) -> Floats:
+        """The averages of own labels, then of closed sets along a tree, all labels first and then level by level."""
+        tables = [counted(self._own_parts)]
+        if self._levels:
+            closed = counted(self._parts)
+            tables += [closed] if len(self._levels) > 1 else []
+            tables += [closed.at(nodes) for nodes in self._levels]
+        return np.array([each.averages()[name] for each in tables for name in AVERAGES])
+
+    def _counted(self, parts: list[sp.csr_matrix]) -> LabelTable:
+        return LabelTable(*(np.bincount(part.indices, minlength=self.labels.n).astype(np.int64) for part in parts))
+
+    def _drawn(self, counts: Floats32, parts: list[sp.csr_matrix]) -> LabelTable:
+        """As :meth:`_counted`, of rows that were drawn so often."""
         tables = np.zeros((3, self.labels.n))
-        for part, out in zip(self._parts, tables, strict=True):
+        for part, out in zip(parts, tables, strict=True):
             _count(counts, part.indptr, part.indices, out)
         return LabelTable(*tables)
 

@@ -39,6 +39,8 @@ class Ranking(NamedTuple):
         The predicted class, where that is found by another way than the order, so that it may differ in the last bits.
     sets : csr_matrix of bool, shape (n_samples, n_classes), or None
         The predicted sets, of models that name sets.
+    set_scores : float array, shape (n_samples, n_classes), or None
+        Of models that name sets: the scores of the labels in them, where these are not the values.
     tells_probabilities : bool
         The values are logarithms of probabilities.
     """
@@ -47,6 +49,7 @@ class Ranking(NamedTuple):
     ties: AnyFloats | None = None
     predicted: Ints | None = None
     sets: sp.csr_matrix | None = None
+    set_scores: AnyFloats | None = None
     tells_probabilities: bool = False
 
     def first(self) -> Ints:
@@ -196,8 +199,8 @@ class Placed(NamedTuple):
         found[found == never] = 0
         return found
 
-    def add_to(self, sums: RowSums, level: int = 0, ks: tuple[int, ...] = KS) -> None:
-        """Add the measures to others of the same rows."""
+    def add_to(self, sums: RowSums, level: int = 0, ks: tuple[int, ...] = KS, prefix: str = "") -> None:
+        """Add the measures to others of the same rows, under names that begin with ``prefix``."""
         sizes, best = np.diff(self.indptr), self.best()
         single = bool((sizes <= 1).all())
         held = sums.column(sizes > 0)
@@ -209,16 +212,20 @@ class Placed(NamedTuple):
         for k in ks:
             within = listed & (self.places <= k)
             hit = sums.column((best > 0) & (best <= k))
-            sums.measure(f"accuracy@{k}", level, hit, held)
+            sums.measure(f"{prefix}accuracy@{k}", level, hit, held)
             dcg = np.bincount(row, gain * within, minlength=len(sizes))
-            sums.measure(f"ndcg@{k}", level, sums.column(dcg / np.maximum(ideal[np.minimum(sizes, k)], 1.0)), held)
+            sums.measure(
+                f"{prefix}ndcg@{k}", level, sums.column(dcg / np.maximum(ideal[np.minimum(sizes, k)], 1.0)), held
+            )
             hits = np.bincount(row, within, minlength=len(sizes))
-            sums.measure(f"precision@{k}", level, hit if single else sums.column(hits), held, 1 / k)
-            sums.measure(f"recall@{k}", level, hit if single else sums.column(hits / np.maximum(sizes, 1)), held)
+            sums.measure(f"{prefix}precision@{k}", level, hit if single else sums.column(hits), held, 1 / k)
+            sums.measure(
+                f"{prefix}recall@{k}", level, hit if single else sums.column(hits / np.maximum(sizes, 1)), held
+            )
             if self.inverse is not None:
                 got = sums.column(np.bincount(row, self.inverse * within, minlength=len(sizes)))
-                sums.measure(f"psp@{k}", level, got, sums.column(_most(self.indptr, self.inverse, k)))
-        sums.measure("mrr", level, sums.column(1 / np.where(best > 0, best, np.inf)), held)
+                sums.measure(f"{prefix}psp@{k}", level, got, sums.column(_most(self.indptr, self.inverse, k)))
+        sums.measure(f"{prefix}mrr", level, sums.column(1 / np.where(best > 0, best, np.inf)), held)
 
 
 def _most(indptr: Ints, gains: Floats, k: int) -> Floats:

@@ -64,7 +64,7 @@ def _insert(scores: Array, columns: Ints, values: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def kth_smallest(values: Array, k: int) -> Any:
-    """The value that would stand at place k if the values were sorted (quickselect, Hoare 1961).
+    """The value that would be at place k if the values were sorted (quickselect, Hoare 1961).
 
     In place of ``np.partition``, which takes five seconds to compile.
 

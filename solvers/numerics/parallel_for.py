@@ -7,7 +7,7 @@ too late, are not waited for unless they hold a piece; where one has lost its pr
 the next phases are done without help. Pieces must not depend on who does them; then neither do results on the number of
 threads.
 
-All that threads tell each other stands in a work queue, an int64 array. Its word tells the number of the phase and of
+Threads communicate only through a work queue, an int64 array. Its word has the number of the phase and of
 its pieces, and how many of these have been claimed from either end; a claim is an atomic exchange of the whole word, so
 one that is based on an older phase fails.
 """

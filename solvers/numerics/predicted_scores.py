@@ -18,7 +18,7 @@ from solvers.numerics.array_types import AnyFloats, Array, Bools, Ints, Ints32
 
 
 def places(features: Ints, indices: NDArray[np.integer]) -> tuple[Ints, Bools]:
-    """Where indices stand among ascending ``features``, and which of them are there at all."""
+    """Places of indices among ascending ``features``, and which of them are there at all."""
     at = np.searchsorted(features, indices)
     if len(features) == 0:
         return at, np.zeros(len(at), bool)

@@ -30,8 +30,8 @@ def arrange(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Rows, Ints]:
     """Lay X out for training.
 
     Frequent features come first, so that their rows of W share cache lines and stay in cache; features without an
-    entry are dropped. Each row is in the order of the new numbers, as products of rows need it, and as it takes to
-    tell its frequent features from the others.
+    entry are dropped. Each row is in the order of the new numbers, as products of rows need it, and as needed to
+    separate its frequent features from the others.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def sure_leads(
     """Which leads of a score over all others are positive in whatever order the scores are summed.
 
     A sum of m products is off by ``m u |x| |w|`` at most, u the unit roundoff (Higham 2002, section 3.1): two sums of a
-    difference of two scores are apart by four times that at most. For ``|w|`` stands the norm of all weights.
+    difference of two scores are apart by four times that at most. ``|w|`` is bounded by the norm of all weights.
 
     Parameters
     ----------

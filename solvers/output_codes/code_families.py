@@ -46,11 +46,11 @@ def make(family: str, n_classes: int, n_columns: int | None = None, seed: int = 
         Fewer than two classes, too many for ``exhaustive`` or ``bch``, or ``n_columns`` where the family fixes it.
     """
     if n_classes < 2:
-        raise CodeError(f"a code needs at least two classes; {n_classes} was given")
+        raise CodeError(f"a code needs at least two classes; got {n_classes}")
     if family in ("one_vs_rest", "all_pairs", "exhaustive") and n_columns is not None:
-        raise CodeError(f"the number of columns of {family} follows from that of the classes; n_columns was given")
+        raise CodeError(f"the number of classes determines the number of columns of {family}; do not give n_columns")
     if n_columns is not None and n_columns < 1:
-        raise CodeError(f"a code needs at least one column; {n_columns} was given")
+        raise CodeError(f"a code needs at least one column; got {n_columns}")
     if n_classes == 2:
         return np.array([[-1], [1]], np.int8)
     match family:
@@ -64,7 +64,7 @@ def make(family: str, n_classes: int, n_columns: int | None = None, seed: int = 
             return _exhaustive(n_classes)
         case "dense_random" | "sparse_random" | "bch":
             return _drawn(family, n_classes, n_columns or _default_columns(family, n_classes), seed)
-    raise CodeError(f"no family of codes is called {family!r:.80}; known are {', '.join(FAMILIES)}")
+    raise CodeError(f"unknown family of codes {family!r:.80}; expected one of {', '.join(FAMILIES)}")
 
 
 def most_columns(family: str, n_classes: int, n_columns: int | None = None) -> int:
@@ -143,7 +143,7 @@ def _random(k: int, wanted: int, rng: np.random.Generator, sparse: bool) -> Code
             best, chosen = rank, code
     if chosen is None:
         raise CodeError(
-            f"none of {draws} random codes with {wanted} columns told all {k} classes apart; take more columns"
+            f"none of {draws} random codes with {wanted} columns distinguishes all {k} classes; raise n_columns"
         )
     return chosen
 
@@ -179,7 +179,7 @@ def _bch(k: int, wanted: int, rng: np.random.Generator) -> Code:
     """
     degree = _degree(k, wanted)
     if degree > max(_PRIMITIVE):
-        raise CodeError(f"{wanted} columns are asked for; a bch code here has at most {2 ** max(_PRIMITIVE) - 1}")
+        raise CodeError(f"a bch code has at most {2 ** max(_PRIMITIVE) - 1} columns; got {wanted}")
     generators = _bch_generators(degree, int(np.ceil(np.log2(k))))
     dimension, length = generators.shape
     n_words = 2 ** min(dimension, 62)

@@ -59,7 +59,7 @@ class CodeModel(Model):
         self.scale = scale
         self.head = head
         if head is not None:
-            self.unexplained = "its code stands in the feature space of a kernel, where no feature has a weight"
+            self.unexplained = "its code lies in the feature space of a kernel, where no feature has a weight"
         elif decoding in ("votes", "hamming"):
             self.unexplained = "its decoding counts the signs of margins, which jump from one side to the other"
         else:

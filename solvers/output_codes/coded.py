@@ -1,10 +1,8 @@
-"""What methods over the columns of a code share: which code, what it takes, and what training it in shards takes."""
+"""What methods over the columns of a code share: which code, and what it takes."""
 
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-import numpy as np
-import scipy.sparse as sp
 from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.base import Solver, State
@@ -13,8 +11,7 @@ from solvers.core.machine import Machine
 from solvers.core.memory import limit_bytes
 from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.linear.sharded.forecast import memory_bytes
-from solvers.numerics.array_types import Floats, Ints
+from solvers.numerics.array_types import Floats
 from solvers.output_codes import codes
 from solvers.output_codes.code_families import Family, make, most_columns
 from solvers.output_codes.codes import Code
@@ -24,10 +21,7 @@ from solvers.output_codes.columns.training import (
     ColumnTraining,
     bytes_at_once,
     training_of,
-    trains_at_once,
 )
-from solvers.sharding.exchange import ExchangeKind
-from solvers.sharding.plan import Forecast, Rates, forecast_independent
 
 FIXED = ("one_vs_rest", "all_pairs", "exhaustive")
 
@@ -36,17 +30,18 @@ class CodedParams(BaseMethodParams):
     """Which code the columns are of, beside the base method that trains them."""
 
     code: Family = Field(
-        default="one_vs_rest", description="Family of the code matrix; the exhaustive one takes up to 11 classes."
+        default="one_vs_rest", description="Family of the code matrix; exhaustive supports up to 11 classes."
     )
     matrix: list[list[int]] | None = Field(
         default=None,
-        description="A code of one's own in place of a family: a row of -1, 0 and +1 for each class, in the order of "
+        description="Your own code in place of a family: a row of -1, 0 and +1 for each class, in the order of "
         "the labels; 0 leaves the class's examples out of the column.",
     )
     n_columns: Annotated[int, Field(ge=1, le=4095)] | None = Field(
         default=None,
-        description="Columns of a random or bch code; left out, 10 (sparse_random: 15) times the binary logarithm of "
-        "the number of classes. A bch code has a power of two less one, or fewer where columns would repeat.",
+        description="Columns of a random or bch code; the default is 10 (sparse_random: 15) times the binary "
+        "logarithm of the number of classes. A bch code has a power of two less one, or fewer if "
+        "columns would repeat.",
     )
 
     @field_validator("matrix")
@@ -60,7 +55,7 @@ class CodedParams(BaseMethodParams):
         matrix, family = info.data.get("matrix"), info.data.get("code")
         if n_columns is not None and (matrix is not None or family in FIXED):
             what = f"the code {family}" if matrix is None else "a given matrix"
-            raise ValueError(f"this is for random and bch codes; {what} has its own number of columns")
+            raise ValueError(f"only random and bch codes take n_columns; {what} fixes its own number of columns")
         return n_columns
 
 
@@ -103,47 +98,12 @@ class Coded(Machine[C]):
         """Of the code that the columns are trained for."""
         return self.params.code
 
-    def forecast(
-        self,
-        counts: Ints,
-        n_features: int,
-        nnz: int,
-        size: int,
-        rates: Rates | None = None,
-        kind: ExchangeKind | None = None,
-    ) -> Forecast:
-        """Predict a training in shards of columns; as :meth:`solvers.sharding.shardable.Shardable.forecast`.
-
-        Raises
-        ------
-        ProblemError
-            There is no such code of so many classes, or it takes too much memory.
-        """
-        n, k, base = int(counts.sum()), len(counts), self.base()
-        self.check_memory(n, n_features, k)
-        y = np.repeat(np.arange(k, dtype=np.int32), counts)
-        code = self.code(Problem(sp.csr_matrix((n, 0)), y, tuple(map(str, range(k))), np.ones(n)))
-        sizes = codes.participants(code, y)
-        mean = float(sizes.mean())
-        itemsize = base.weight_bytes
-
-        def memory(n_own: int) -> int:
-            if trains_at_once(base, code, n, n_features, mean, self._at_once_bytes()):
-                return code.nbytes + memory_bytes(n, n_features, nnz, n_own, n_own, itemsize, "bounds")
-            at_work = min(self.threads, n_own)
-            each = base.bytes_needed(int(mean), n_features, 2)
-            # the rows, and of each column in work a copy of its own; of a machine that is done, its weights
-            rows = int((12 * nnz + 8 * n) * (1 + at_work * mean / n))
-            return code.nbytes + rows + at_work * each + itemsize * n_features * n_own
-
-        return forecast_independent(sizes, nnz / n * itemsize / 4, size, memory, self.threads, rates, "columns")
-
     def column_bytes(self, n_samples: int, n_features: int, n_classes: int) -> int:
         """What the code takes, and the columns that are in work at a time with the weights of those that are done."""
         base, n_columns = self.base(), self.count_columns(n_classes)
         pairs = self.params.matrix is None and self.params.code == "all_pairs"
         code, served = n_classes * n_columns, 4 * n_features * min(n_classes, n_columns)
-        fits = bytes_at_once(n_samples, n_features, n_columns) <= self._at_once_bytes()
+        fits = bytes_at_once(n_samples, n_features, n_columns) <= self.at_once_bytes()
         if base.trains_columns and fits and not (pairs and 2 / n_classes < DENSE):
             return code + max(served, base.bytes_needed(n_samples, n_features, n_columns))
         taking_part = 2 * n_samples // n_classes if pairs else n_samples
@@ -156,11 +116,11 @@ class Coded(Machine[C]):
             return len(self.params.matrix[0])
         return most_columns(self.family, n_classes, self.params.n_columns)
 
-    def _at_once_bytes(self) -> int:
+    def at_once_bytes(self) -> int:
         """Columns that take more than this are not trained all at once."""
         return min(AT_ONCE_BYTES, limit_bytes(self.params.memory_mb))
 
     def machines_of(self, problem: Problem, code: Code, confidence: Floats | None = None) -> ColumnTraining:
         """The machines of the columns of ``code``, to be trained."""
         build = partial(self.params.base_solver, seed=self.seed)
-        return training_of(problem, code, build, self.threads, confidence, self._at_once_bytes())
+        return training_of(problem, code, build, self.threads, confidence, self.at_once_bytes())

@@ -1,7 +1,7 @@
 """Output codes: what makes a matrix one, its products with margins, and distances within it.
 
 A code is a matrix M with one row a class and one column a binary problem: +1 and -1 say on which side of the column
-the class stands, 0 that its examples are left out (Dietterich and Bakiri 1995; Allwein, Schapire and Singer 2000). A
+the class is, 0 that its examples are left out (Dietterich and Bakiri 1995; Allwein, Schapire and Singer 2000). A
 continuous code has real entries, whose size is the confidence in the side (Crammer and Singer 2002, section 5).
 """
 
@@ -45,24 +45,28 @@ def check(code: ArrayLike, classes: Sequence[str] | None = None) -> Code:
     try:
         given = np.asarray(code, dtype=np.float64)
     except (TypeError, ValueError):
-        raise CodeError("a code is a matrix of -1, 0 and +1 with one row a class; the rows differ in length") from None
+        raise CodeError(
+            "a code must be a matrix of -1, 0 and +1 with one row per class; the rows differ in length"
+        ) from None
     if given.ndim != 2 or given.shape[0] < 2 or given.shape[1] < 1:
-        raise CodeError(f"a code has two rows and one column at least; the shape {given.shape} was given")
+        raise CodeError(f"a code needs at least two rows and one column; got the shape {given.shape}")
     if classes is not None and len(classes) != len(given):
-        raise CodeError(f"the code has {len(given)} rows; there are {len(classes)} classes, each of which needs one")
+        raise CodeError(f"the code has {len(given)} rows; expected {len(classes)}, one per class")
     if not np.isin(given, (-1.0, 0.0, 1.0)).all():
         wrong = given[~np.isin(given, (-1.0, 0.0, 1.0))][0]
-        raise CodeError(f"a code holds -1, 0 and +1; {wrong:g} was given")
+        raise CodeError(f"a code must contain only -1, 0 and +1; got {wrong:g}")
     matrix = given.astype(np.int8)
     names = list(classes) if classes is not None else [str(r) for r in range(len(matrix))]
     empty = np.flatnonzero(~matrix.any(axis=1))
     if len(empty):
-        raise CodeError(f"the row of class {names[empty[0]]!r:.80} is zero: no column would see its examples")
+        raise CodeError(f"the row of class {names[empty[0]]!r:.80} is zero, so no column uses its examples")
     _, first, group = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     twin = np.flatnonzero(first[group] != np.arange(len(matrix)))
     if len(twin):
         pair = names[first[group[twin[0]]]], names[twin[0]]
-        raise CodeError(f"the rows of classes {pair[0]!r:.80} and {pair[1]!r:.80} are equal: nothing tells them apart")
+        raise CodeError(
+            f"the rows of classes {pair[0]!r:.80} and {pair[1]!r:.80} are equal, so the code cannot distinguish them"
+        )
     constant = np.flatnonzero(~((matrix > 0).any(axis=0) & (matrix < 0).any(axis=0)))
     if len(constant):
         shown = ", ".join(map(str, constant[:NAMED])) + (" ..." if len(constant) > NAMED else "")

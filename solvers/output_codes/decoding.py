@@ -45,7 +45,7 @@ def decode(h: Array, code: Array, how: str = "inner_product", loss: Loss = "hing
     if how == "hamming":
         return np.asarray(0.5 * products(np.sign(h), np.sign(code)) - 0.5 * code.shape[1])
     if how != "loss":
-        raise ValueError(f"{how!r:.80} is no decoding; known are inner_product, votes, hamming and loss")
+        raise ValueError(f"unknown decoding {how!r:.80}; expected inner_product, votes, hamming or loss")
     of = _LOSSES[loss]
     if not is_discrete(code):
         return np.asarray(-np.stack([of(h * row).sum(axis=1) for row in code.astype(np.float64)], axis=1))

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from solvers.core.base import Params, ParamsError, Solver
 from solvers.core.methods import all_methods, parse, unknown_method
 from solvers.core.problem import Problem, ProblemError
+from solvers.selection.sets.own_labels import has_own_inner
 
 # label trees of many branches are tried where classes are many, softmax regression and naive Bayes where they are few
 MANY_CLASSES, FEW_CLASSES = 200, 100
@@ -19,9 +20,11 @@ MANY_CLASSES, FEW_CLASSES = 200, 100
 FEW_ROWS = 2000
 # kernels where features are few and the kernel matrix is not too large
 FEW_FEATURES, MOST_KERNEL_ROWS = 1000, 20_000
-# of more rows a share tells widths and values of C apart, and the best alone is tried on all
+# of more rows a share is enough to rank widths and values of C, and the best alone is tried on all
 SKETCH_ROWS = 4000
 MOST_RIDGE_ROWS = 6000
+# conjugate gradients on dense weights of all nodes: beyond it they take long, and have not been the best
+MOST_RLS_BYTES = 1 << 30
 # of more nodes the Markov tree takes the longest, and has been the worst
 FEW_NODES = 200
 # of one search, all combinations of all grids counted
@@ -33,13 +36,13 @@ class Candidate(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    solver: str = Field(max_length=64, description="The method; any but auto.")
-    params: dict[str, Any] = Field(default={}, description="Its parameters, the same in each of its trials.")
+    solver: str = Field(max_length=64, description="Name of the method; auto is not allowed.")
+    params: dict[str, Any] = Field(default={}, description="Parameters of the method, the same in each of its trials.")
     grid: dict[str, list[Any]] = Field(
         default={},
-        description="Values to try of other parameters: every combination of them. Those of C begin with the one "
-        "that is given first, go up as long as that is better, and then down if that was not better by 0.2 % of the "
-        "log loss; each is trained from the solution of the one before.",
+        description="Values to try of other parameters, in every combination. Trials of C start with the first "
+        "value given, go up while that improves, and then down if going up did not improve the log "
+        "loss by 0.2 %. Each trial starts from the solution of the one before.",
     )
 
 
@@ -56,9 +59,13 @@ class Family:
     like : Family, optional
         One with these values of C, tried before: the best one there is the only one that is tried here.
     sketch : bool
-        Trained on a few of the rows, to tell which one of the rivals shall be tried on all, and for nothing else.
+        Trained on a few of the rows, only to choose the one of the rivals that is tried on all.
+    most_bytes : int or None
+        Memory that is spent on a trial at most.
     rivals : tuple of Family
         Sketches, ``like`` among them; none is tried here unless the best one of them all is of ``like``.
+    flat : bool
+        Of sets along a tree: trained on the rows' own labels, each label for itself.
     """
 
     method: str
@@ -66,7 +73,9 @@ class Family:
     Cs: tuple[float, ...] = ()
     like: "Family | None" = None
     sketch: bool = False
+    most_bytes: int | None = None
     rivals: tuple["Family", ...] = ()
+    flat: bool = False
 
     @classmethod
     def path(cls, method: str, params: dict[str, Any], Cs: Sequence[float], like: "Family | None" = None) -> "Family":
@@ -91,20 +100,23 @@ class Family:
         return method(parse(method, params), seed=seed, threads=threads)
 
     def described(self, place: int) -> dict[str, Any]:
-        """Method and parameters of one trial."""
-        return {"solver": self.method, "params": self.params | ({"C": self.Cs[place]} if self.Cs else {})}
+        """Method and parameters of one trial; ``flat`` where it leaves the tree aside."""
+        found = {"solver": self.method, "params": self.params | ({"C": self.Cs[place]} if self.Cs else {})}
+        return found | ({"flat": True} if self.flat else {})
 
     def named(self, place: int) -> str:
         """The same in words, and that it is a sketch."""
-        method, params = self.described(place).values()
+        described = self.described(place)
+        method, params = described["solver"], described["params"]
         settings = [
             f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in params.items()
         ]
-        return ", ".join([method, *settings, *(["on a few of the rows"] if self.sketch else [])])
+        kinds = ["on a few of the rows"] * self.sketch + ["without the tree"] * self.flat
+        return ", ".join([method, *settings, *kinds])
 
 
 def families_of(candidates: Sequence[Candidate]) -> list[Family]:
-    """The families that candidates stand for.
+    """The families of candidates.
 
     Raises
     ------
@@ -167,7 +179,7 @@ def check_families(problem: Problem, families: Sequence[Family]) -> None:
         method = all_methods()[family.method]
         method.admit(problem)
         if problem.labels is None and method.handles.tree:
-            raise ProblemError(f"{family.method} is tried for sets of labels, and one label an example was given")
+            raise ProblemError(f"{family.method} needs sets of labels; one label per example was given")
 
 
 def default_families(problem: Problem) -> list[Family]:
@@ -177,7 +189,8 @@ def default_families(problem: Problem) -> list[Family]:
     machines with the squared hinge, one class against the rest, whose losses make better probabilities than their
     scores. Crammer and Singer's machine, centroids, softmax regression and naive Bayes of few classes; kernel machines
     where features are few and dense. For sets of labels machines at the nodes, ridge regression, where rows are not too
-    many with a kernel, too, and of few nodes the Markov tree.
+    many with a kernel, too, and of few nodes the Markov tree. Where rows have inner nodes as their own labels,
+    machines of own labels without the tree, too.
     """
     if problem.labels is not None:
         return _families_of_sets(problem)
@@ -228,9 +241,12 @@ def _families_of_sets(problem: Problem) -> list[Family]:
         families.append(first)
         for width in (1.0, 2.0, 8.0):
             families.append(Family.path("kernel_ridge", {"gamma": width * gamma}, Cs, first))
-    families.append(Family.path("hierarchical_rls", {"bias": 1.0}, _times(unit, 0.1, 1)))
+    ridge = Family.path("hierarchical_rls", {"bias": 1.0}, _times(unit, 0.1, 1))
+    families.append(replace(ridge, most_bytes=MOST_RLS_BYTES))
     if problem.n_classes <= FEW_NODES:
         families.append(Family.path("hm3", {"bias": 1.0}, _times(unit, 1)))
+    if has_own_inner(problem):
+        families.append(replace(families[0], flat=True))
     return families
 
 

@@ -54,17 +54,17 @@ def next_round(
     while factor is not None and sizes[-1] > factor:
         sizes.append(-(-sizes[-1] // factor))
     members: list[int] = list(range(n))
-    stands: dict[int, Result] = {}
+    standing: dict[int, Result] = {}
     for rung, size in enumerate(sizes):
         if rung:
-            able = [stands[number] for number in members if stands[number].value is not None]
+            able = [standing[number] for number in members if standing[number].value is not None]
             members = [result.number for result in ranked(able)[:size]]
-        due = [number for number in members if not (number in stands and stands[number].complete)]
+        due = [number for number in members if not (number in standing and standing[number].complete)]
         missing = [number for number in due if (number, rung) not in results]
         if missing:
             last = factor is None or rung == len(sizes) - 1
             return Round(rung, missing, None if last or factor is None else first_epochs * factor**rung)
-        stands |= {number: results[number, rung] for number in due}
+        standing |= {number: results[number, rung] for number in due}
     return None
 
 

@@ -15,7 +15,7 @@ from solvers.selection.splits import stratified, stratified_folds
 
 Measure = Literal["accuracy", "top_5", "macro_f1", "ndcg", "log_loss", "micro_f1", "average_precision"]
 MEASURES: tuple[Measure, ...] = ("accuracy", "top_5", "macro_f1", "ndcg", "log_loss")
-SET_MEASURES: tuple[Measure, ...] = ("micro_f1", "average_precision", "log_loss")
+SET_MEASURES: tuple[Measure, ...] = ("micro_f1", "average_precision", "ndcg", "log_loss")
 # rows below which every row is held out once, in one of the folds
 FEW_ROWS, FOLDS = 2000, 5
 # the same of sets of labels

@@ -64,10 +64,14 @@ class Progress:
         For each fold the last state of the last trial, if that has the same family.
     warm_from : dict of int to int
         For each fold the number of that trial.
+    left_out : dict of int to str
+        Why trials were left out, by their numbers.
     trial, fold : int
         Under way.
     seconds, epochs : float, int
         Of all trials, and of this one.
+    steps : int
+        Of the training under way, in this process.
     pool : Pool or None
         Its members are trials' numbers.
     found : dict of str to float
@@ -85,12 +89,14 @@ class Progress:
     partial: list[Scores] = field(default_factory=list)
     warm: dict[int, State] = field(default_factory=dict)
     warm_from: dict[int, int] = field(default_factory=dict)
+    left_out: dict[int, str] = field(default_factory=dict)
     trial: int = -1
     fold: int = 0
     seconds: float = 0.0
     epochs: int = 0
     trial_seconds: float = 0.0
     trial_epochs: int = 0
+    steps: int = 0
     pool: Pool | None = None
     found: dict[str, float] = field(default_factory=dict)
     kept: dict[str, State] = field(default_factory=dict)
@@ -107,6 +113,9 @@ class Progress:
             "outcomes": np.array(self.outcomes, np.float64).reshape(-1, len(Outcome._fields)),
         }
         now["warm_from"] = np.array([self.warm_from.get(fold, -1) for fold in range(1 + max(self.warm, default=-1))])
+        if self.left_out:
+            now["left_out"] = np.array(list(self.left_out))
+            now["reasons"] = np.array(list(self.left_out.values()))
         parts: dict[str, State] = {"now": now, "inner": inner or {}}
         parts["scores"] = {str(number): scores for number, scores in self.scores.items()}
         parts["partial"] = {str(fold): scores for fold, scores in enumerate(self.partial)}
@@ -134,6 +143,8 @@ class Progress:
             Outcome(float(primal), float(dual), bool(converged), bool(exact))
             for primal, dual, converged, exact in now["outcomes"]
         ]
+        if "left_out" in now:
+            found.left_out = dict(zip(now["left_out"].tolist(), now["reasons"].tolist(), strict=True))
         found.scores = {int(number): scores for number, scores in part_of(state, "scores").items()}
         partial = part_of(state, "partial")
         found.partial = [partial[str(fold)] for fold in range(len(partial))]

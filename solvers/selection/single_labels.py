@@ -1,12 +1,12 @@
 """What a search measures, chooses and makes of one label an example."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.core.base import State
+from solvers.core.base import Solver, State
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.metrics.confidence.back_off import BackOff
@@ -36,6 +36,9 @@ class SingleLabels:
 
     def __init__(self, problem: Problem, rows: Ints) -> None:
         self._problem, self._y = problem, problem.y[rows]
+
+    def member(self, solver: Solver[Any], problem: Problem, state: State) -> Model:
+        return solver.model(problem, state)
 
     def scores(self, model: Model, X: sp.csr_matrix) -> AnyFloats:
         return model.scores(X)

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from solvers.numerics.array_types import Bools, Ints
 
 
-def stratified(y: NDArray[np.integer], fraction: float, seed: int) -> Bools:
+def stratified(
+    y: NDArray[np.integer], fraction: float, seed: int, *, part: int = 0, trained: Bools | None = None
+) -> Bools:
     """Choose about ``fraction`` of the rows of every class; at least one row of each stays for training.
 
     Parameters
@@ -22,6 +24,10 @@ def stratified(y: NDArray[np.integer], fraction: float, seed: int) -> Bools:
     fraction : float
         In [0, 1).
     seed : int
+    part : int
+        Rows that come later are chosen by a randomness of their own.
+    trained : bool array, shape (n_classes,), optional
+        Classes that earlier rows for training have: all rows of these may be held out.
 
     Returns
     -------
@@ -29,11 +35,12 @@ def stratified(y: NDArray[np.integer], fraction: float, seed: int) -> Bools:
         True for the rows held out. Rare classes are rounded up or down at random, so that the share is right
         over all classes even where each has one or two rows.
     """
-    random = np.random.default_rng([seed, 0x5EED])
+    random = np.random.default_rng([seed, 0x5EED, *([part] if part else [])])
     counts = np.bincount(y)
     ends = np.cumsum(counts * fraction) + random.random()
     wanted = np.diff(np.floor(ends), prepend=np.floor(ends[:1] - counts[:1] * fraction)).astype(np.int64)
-    wanted = np.minimum(wanted, np.maximum(counts - 1, 0))
+    spared = np.ones(len(counts), np.int64) if trained is None else (~trained[: len(counts)]).astype(np.int64)
+    wanted = np.minimum(wanted, np.maximum(counts - spared, 0))
     shuffled = random.permutation(len(y))
     by_class = shuffled[np.argsort(y[shuffled], kind="stable")]
     rank = np.arange(len(y)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -42,7 +49,15 @@ def stratified(y: NDArray[np.integer], fraction: float, seed: int) -> Bools:
     return held_out
 
 
-def stratified_sets(indptr: NDArray[np.integer], labels: NDArray[np.integer], fraction: float, seed: int) -> Bools:
+def stratified_sets(
+    indptr: NDArray[np.integer],
+    labels: NDArray[np.integer],
+    fraction: float,
+    seed: int,
+    *,
+    part: int = 0,
+    dealt: "tuple[Ints, Ints] | None" = None,
+) -> Bools:
     """Choose about ``fraction`` of the rows of every label, where rows have sets of them.
 
     The rarest label's rows are dealt out first, each to the part that lacks most of it. Rows without labels are dealt
@@ -56,15 +71,19 @@ def stratified_sets(indptr: NDArray[np.integer], labels: NDArray[np.integer], fr
     fraction : float
         In [0, 1).
     seed : int
+    part : int
+        Rows that come later are dealt out by a randomness of their own.
+    dealt : (int array, int array), optional
+        How many earlier rows with each label are held out and train, shape (n_labels,); last the rows themselves.
 
     Returns
     -------
     bool array, shape (n_samples,)
         True for the rows held out; the only row of a label is not.
     """
-    n, order = len(indptr) - 1, np.random.default_rng([seed, 0x5E75])
+    n, order = len(indptr) - 1, np.random.default_rng([seed, 0x5E75, *([part] if part else [])])
     sets = [labels[indptr[row] : indptr[row + 1]].tolist() for row in range(n)]
-    held_out, dealt = np.zeros(n, bool), np.zeros(n, bool)
+    held_out, done = np.zeros(n, bool), np.zeros(n, bool)
     shuffled = order.permutation(n)
     rows_of: dict[int, list[int]] = {}
     for row in shuffled.tolist():
@@ -72,9 +91,17 @@ def stratified_sets(indptr: NDArray[np.integer], labels: NDArray[np.integer], fr
             rows_of.setdefault(label, []).append(row)
     left = {label: len(rows) for label, rows in rows_of.items()}
     # what the held-out part still lacks of each label, and what the other does
-    test = {label: fraction * count for label, count in left.items()}
-    train = {label: count - test[label] for label, count in left.items()}
-    lacks_test, lacks_train = fraction * n, (1 - fraction) * n
+    out_before, in_before = (None, None) if dealt is None else (each.tolist() for each in dealt)
+
+    def lacking_of(count: int, label: int) -> tuple[float, float]:
+        out, kept = (0, 0) if out_before is None or in_before is None else (out_before[label], in_before[label])
+        wanted = fraction * (count + out + kept)
+        return wanted - out, count + out - wanted
+
+    lacks = {label: lacking_of(count, label) for label, count in left.items()}
+    test = {label: each for label, (each, _) in lacks.items()}
+    train = {label: each for label, (_, each) in lacks.items()}
+    lacks_test, lacks_train = lacking_of(n, -1)
     rarest = [(count, label) for label, count in left.items()]
     heapq.heapify(rarest)
     while rarest:
@@ -84,9 +111,9 @@ def stratified_sets(indptr: NDArray[np.integer], labels: NDArray[np.integer], fr
                 heapq.heappush(rarest, (left[label], label))
             continue
         for row in rows_of[label]:
-            if dealt[row]:
+            if done[row]:
                 continue
-            dealt[row] = True
+            done[row] = True
             out = (test[label], lacks_test) > (train[label], lacks_train)
             held_out[row] = out
             lacks_test, lacks_train = lacks_test - out, lacks_train - (not out)
@@ -94,7 +121,7 @@ def stratified_sets(indptr: NDArray[np.integer], labels: NDArray[np.integer], fr
             for other in sets[row]:
                 lacking[other] -= 1
                 left[other] -= 1
-    rest = shuffled[~dealt[shuffled]]
+    rest = shuffled[~done[shuffled]]
     held_out[rest[: max(0, round(min(lacks_test, len(rest))))]] = True
     return held_out
 

@@ -1,12 +1,13 @@
 """What a search measures, chooses and makes, which differs by what the labels of a problem are."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import scipy.sparse as sp
 
-from solvers.core.base import State
+from solvers.core.base import Solver, State
 from solvers.core.model import Model
+from solvers.core.problem import Problem
 from solvers.numerics.array_types import AnyFloats, Floats32
 from solvers.selection.held_out import Measure
 from solvers.selection.pooling import Pool
@@ -42,6 +43,9 @@ class Task(Protocol):
     """
 
     measures: tuple[Measure, ...]
+
+    def member(self, solver: Solver[Any], problem: Problem, state: State) -> Model:
+        """The model of a trial, or of a member that is trained on all rows."""
 
     def scores(self, model: Model, X: sp.csr_matrix) -> AnyFloats:
         """Of rows held out, as they are to be kept: shape (n_rows, n_columns)."""

@@ -12,7 +12,7 @@ from solvers.numerics.array_types import Array, Floats
 Arrays = Sequence[Array]
 # what shards exchange: of every batch the scores or the sums of dual variables that its block steps need; by turns the
 # weights of half-shards, or the mean of all weights; or bounds once an epoch, of independent shards
-ExchangeKind = Literal["scores", "sums", "weights", "mean", "bounds"]
+ExchangeKind = Literal["scores", "sums", "bounds"]
 
 
 class ExchangeError(RuntimeError):

@@ -13,7 +13,7 @@ BOUNDS_BYTES = 48
 
 
 class Rates(NamedTuple):
-    """What the prediction takes for granted; the first three depend on the data more than any count tells.
+    """Assumptions of the prediction; the first three depend on the data more than counts can show.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ def forecast_independent(
     Parameters
     ----------
     sizes : int64 array, shape (n_parts,)
-        Examples that each part trains on; the shares tell their sums.
+        Examples that each part trains on; the shares are of their sums.
     entries : float
         Multiply-adds of a part for each of its examples in an epoch.
     size : int

@@ -1,4 +1,4 @@
-"""States of shards cut anew: a training that stood in S shards goes on in T.
+"""States of shards divided again: a training that ran in S shards continues in T.
 
 A method names the arrays that have a column for each class of their shard, its weights above all; whatever else is in
 a state is the same in all shards. So the state of a new shard is that common part, and the columns of its classes from
@@ -18,7 +18,7 @@ OWN = "own"
 def split(state: State, columns: Sequence[str]) -> tuple[dict[str, Array], dict[str, Array]]:
     """What the shard alone has (its classes and their columns, without padding), and what all shards have alike."""
     own = np.asarray(state[OWN])
-    alone = {OWN: own, **{name: np.asarray(state[name])[:, : len(own)] for name in columns}}
+    alone = {OWN: own, **{name: np.asarray(state[name])[:, : len(own)] for name in columns if name in state}}
     return alone, {name: np.asarray(array) for name, array in state.items() if name not in alone}
 
 
@@ -43,7 +43,7 @@ def gather_columns(parts: Sequence[Mapping[str, Array]], own: Ints32) -> dict[st
     """
     shapes = [{name: (array.shape[0], array.dtype) for name, array in part.items() if name != OWN} for part in parts]
     if any(shape != shapes[0] for shape in shapes):
-        raise ValueError("the parts differ in what they hold; all shards have the same rows")
+        raise ValueError("the parts differ; all shards must have the same rows")
     gathered = {
         name: np.empty((rows, len(own)), dtype) for name, (rows, dtype) in (shapes[0] if shapes else {}).items()
     }

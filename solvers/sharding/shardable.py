@@ -4,9 +4,10 @@ A shard has classes of its own; or, of a method whose independent parts are some
 code.
 """
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol
 
 from solvers.core.base import Solver, State, Step
 from solvers.core.model import Model
@@ -34,14 +35,20 @@ class ModelPart(Protocol):
 
 
 def shardable(solver: Solver[Any]) -> "Shardable":
-    """The solver with what shards ask of it; raises ProblemError where it is not trained in shards."""
+    """How shards train what the solver trains alone; raises ProblemError where they cannot."""
     if not solver.handles.shards:
         raise ProblemError(f"{solver.name} cannot be trained in shards")
-    return cast(Shardable, solver)
+    module, _, member = solver.shards.partition(":")
+    kind: type[Shardable] = getattr(importlib.import_module(module), member)
+    return kind(solver)
 
 
 class Shardable(ABC):
-    """A solver that shards of one gang can run together; ``handles.shards`` says so, too.
+    """How shards of one gang train together what a solver trains alone.
+
+    Parameters
+    ----------
+    solver : Solver
 
     Attributes
     ----------
@@ -50,15 +57,16 @@ class Shardable(ABC):
     columns : tuple of str
         The arrays of a state that have a column for each class of the shard (and padding): all others are the same in
         every shard, but for ``own``, the shard's classes in ascending order. Beside ``W``, those have a row an example.
-    exchange_kinds : tuple of str
-        What the shards may exchange; the first unless another is asked for.
+    exchange_kind : str
+        What the shards exchange.
     """
 
-    params: Any
-    threads: int
     trains: ClassVar[str] = "classes"
     columns: ClassVar[tuple[str, ...]] = ("W",)
-    exchange_kinds: ClassVar[tuple[ExchangeKind, ...]] = ("scores",)
+    exchange_kind: ClassVar[ExchangeKind] = "scores"
+
+    def __init__(self, solver: Any) -> None:
+        self.solver = solver
 
     @abstractmethod
     def partition(self, problem: Problem, size: int) -> Ints32:
@@ -69,21 +77,11 @@ class Shardable(ABC):
         return n_classes
 
     @abstractmethod
-    def forecast(
-        self,
-        counts: Ints,
-        n_features: int,
-        nnz: int,
-        size: int,
-        rates: Rates | None = None,
-        kind: ExchangeKind | None = None,
-    ) -> Forecast:
-        """Predict a training in shards; as :func:`solvers.linear.sharded.forecast.forecast`."""
+    def forecast(self, counts: Ints, n_features: int, nnz: int, size: int, rates: Rates | None = None) -> Forecast:
+        """Predict a training in shards; as :func:`solvers.linear.sharded.linear_shards.forecast`."""
 
     @abstractmethod
-    def sharded(
-        self, problem: Problem, exchange: Exchange, state: State | None = None, kind: ExchangeKind | None = None
-    ) -> Iterator[Step]:
+    def sharded(self, problem: Problem, exchange: Exchange, state: State | None = None) -> Iterator[Step]:
         """The steps of the shard at this end of the exchange; all shards yield the same, each with its own state.
 
         Parameters
@@ -92,9 +90,7 @@ class Shardable(ABC):
             The whole problem, the same in every shard.
         exchange : Exchange
         state : mapping of str to array, optional
-            Of this shard at an earlier step by the same kind of exchange; the columns may come without padding.
-        kind : str
-            One of ``exchange_kinds``; by default their first.
+            Of this shard at an earlier step; the columns may come without padding.
 
         Raises
         ------

@@ -10,10 +10,10 @@ from canned import DATASET, JOB, SUCCEEDED, Canned, problem
 from test_reach import JOB as REACHED_JOB
 from test_reach import REACH, _asked
 
-from app.async_client import AsyncPolymargin
+from app.async_client import AsyncClient
+from app.jobs.schemas import Job
 from app.remote import awaiting
 from app.remote.errors import ClientError, ConflictError, JobFailedError, UnreachableError
-from app.schemas.jobs.jobs import Job
 
 
 @pytest.fixture(autouse=True)
@@ -22,9 +22,9 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(awaiting.asyncio, "sleep", lambda _seconds: sleep(0))
 
 
-def _run(use: Callable[[AsyncPolymargin], Coroutine[Any, Any, Any]], **options: Any) -> Any:
+def _run(use: Callable[[AsyncClient], Coroutine[Any, Any, Any]], **options: Any) -> Any:
     async def within() -> Any:
-        async with AsyncPolymargin(**options) as client:
+        async with AsyncClient(**options) as client:
             return await use(client)
 
     return asyncio.run(within())
@@ -48,7 +48,7 @@ class _Recorded:
         return iter(())
 
 
-async def _again(recorded: _Recorded, client: AsyncPolymargin) -> None:
+async def _again(recorded: _Recorded, client: AsyncClient) -> None:
     """The same with every call awaited."""
     found: Any = client
     for name, args, kwargs in recorded._done:
@@ -64,7 +64,7 @@ def test_every_route_is_reached(canned: Canned, tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     canned.answer("GET /jobs/j", REACHED_JOB)
 
-    async def reach(client: AsyncPolymargin) -> None:
+    async def reach(client: AsyncClient) -> None:
         for route, (call, _) in REACH.items():
             recorded = _Recorded()
             call(recorded)  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ def test_a_job_is_waited_for_while_others_go_on(canned: Canned) -> None:
             seen.append("other")
             await asyncio.sleep(0)
 
-    async def use(client: AsyncPolymargin) -> None:
+    async def use(client: AsyncClient) -> None:
         beside = asyncio.create_task(other())
         job = await client.jobs.get("j1")
         assert await job.wait() == job
@@ -103,7 +103,7 @@ def test_many_requests_go_on_at_once(canned: Canned) -> None:
     for number in range(8):
         canned.answer(f"GET /datasets/d{number}", DATASET | {"name": f"d{number}"})
 
-    async def use(client: AsyncPolymargin) -> list[str]:
+    async def use(client: AsyncClient) -> list[str]:
         found = await asyncio.gather(*(client.datasets.get(f"d{number}") for number in range(8)))
         return [each.name for each in found]
 
@@ -115,7 +115,7 @@ def test_events_come_one_by_one(canned: Canned) -> None:
     lines = b'id: 1\nevent: step\ndata: {"epoch": 1}\n\nid: 2\nevent: state\ndata: {"state": "succeeded"}\n\n'
     canned.answer("GET /jobs/j1/events", lines)
 
-    async def use(client: AsyncPolymargin) -> list[str]:
+    async def use(client: AsyncClient) -> list[str]:
         job = await client.jobs.get("j1")
         return [event.kind async for event in job.events()]
 
@@ -129,7 +129,7 @@ def test_files_are_sent_and_received_whole(canned: Canned, tmp_path: Path) -> No
     canned.answer("GET /jobs/j1", SUCCEEDED)
     canned.answer("GET /jobs/j1/predictions", b"label\na\n")
 
-    async def use(client: AsyncPolymargin) -> int:
+    async def use(client: AsyncClient) -> int:
         await client.datasets.upload(file, "papers")
         job = await client.jobs.get("j1")
         n_bytes: int = await job.save_predictions(tmp_path / "p.csv")
@@ -145,7 +145,7 @@ def test_errors_and_cancellations_reach_whoever_awaits(canned: Canned) -> None:
     canned.answer("POST /jobs", problem(409, "conflict"), 409)
     canned.answer("GET /jobs/j2", JOB)
 
-    async def use(client: AsyncPolymargin) -> None:
+    async def use(client: AsyncClient) -> None:
         with pytest.raises(JobFailedError, match="broken"):
             await (await client.jobs.get("j1")).wait()
         with pytest.raises(ConflictError):
@@ -163,7 +163,7 @@ def test_errors_and_cancellations_reach_whoever_awaits(canned: Canned) -> None:
 
 
 def test_a_service_that_is_not_there_is_asked_again_and_then_given_up() -> None:
-    async def use(client: AsyncPolymargin) -> None:
+    async def use(client: AsyncClient) -> None:
         with pytest.raises(UnreachableError):
             await client.status()
 

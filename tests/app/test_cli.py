@@ -393,13 +393,13 @@ def test_an_address_without_its_protocol_is_said_to_be_none(run: Run, monkeypatc
 def test_an_upload_takes_lists_with_commas_and_names_with_a_comma_in_quotes(
     run: Run, canned: Canned, tmp_path: Path
 ) -> None:
-    (tmp_path / "papers.csv").write_text("topic,text,w\n")
+    (tmp_path / "papers.csv").write_text("label,text,w\n")
     asked = ["--ignore-columns", 'a,"b, or c"', "--ignore-columns", "d"]
     status, _, _ = run("datasets", "upload", str(tmp_path / "papers.csv"), *asked)
     assert (status, canned.asked[0].lists["ignore_columns"]) == (0, ["a", "b, or c", "d"])
     status, _, err = run("datasets", "upload", str(tmp_path / "papers.csv"), "--ignore-columns", 'a,"b')
     assert status == 2
-    assert "names with commas between" in err
+    assert "comma-separated names" in err
 
 
 def test_an_upload_that_has_failed_says_what_to_write(run: Run, canned: Canned) -> None:
@@ -453,7 +453,7 @@ def test_parameters_are_read_as_json_and_else_as_text(run: Run, canned: Canned) 
 def test_a_file_of_instances_is_sent_in_batches_and_answered_in_order(
     run: Run, canned: Canned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.commands.predictions.predictions.BATCH", 2)
+    monkeypatch.setattr("app.predictions.commands.BATCH", 2)
     file = tmp_path / "instances.jsonl"
     file.write_text('"plain text"\n{"text": "b"}\n\n[1.0, 2.0]\n')
     status, out, _ = run("predict", "topics", "--file", str(file), "--alias", "production", "--json")
@@ -479,7 +479,7 @@ def test_a_failed_dataset_is_shown_with_its_faults(run: Run, canned: Canned) -> 
     _, out, err = run("datasets", "show", "bad")
     assert "failed" in out
     assert err.splitlines() == [
-        "Error: the import has failed: the file has 1 error",
+        "Error: the import failed: the file has 1 error",
         "  row 4, x: 'abc' is not a number",
     ]
 
@@ -535,7 +535,7 @@ def test_help_cuts_off_no_name_and_no_sentence_where_lines_are_short(run: Run, m
 
 @pytest.mark.parametrize(
     "arguments",
-    [("train", "papers"), ("predict", "topics"), ("train", "d", "--model", "m", "-p", "C"), ("nonsense",)],
+    [("train",), ("predict", "topics"), ("train", "d", "--model", "m", "-p", "C"), ("nonsense",)],
 )
 def test_wrong_usage_ends_with_status_2(run: Run, arguments: tuple[str, ...]) -> None:
     status, out, err = run(*arguments)
@@ -592,7 +592,7 @@ def test_a_plan_says_whether_the_job_can_start(pools: int, starts: bool, run: Ru
     canned.answers["POST /jobs/plan"].clear()
     canned.answer("POST /jobs/plan", PLAN | {"pools": pools})
     _, out, _ = run("train", "papers", "--model", "topics", "--shards", "1", "--plan")
-    assert ("cannot start now" in out) is not starts
+    assert ("cannot start" in out) is not starts
 
 
 def test_a_preview_shows_the_row_with_its_label(run: Run, canned: Canned) -> None:
@@ -662,6 +662,24 @@ def test_an_alias_is_moved_unless_a_revision_is_given_that_it_has_no_more(run: R
     assert run("models", "alias", "topics", "production", "2")[0] == 0
     assert [each.headers.get("if-match") for each in canned.asked if each.method == "PUT"] == [None, '"1"']
     assert run("models", "alias", "topics", "production", "2", "--revision", "7")[0] == 1
+
+
+def test_an_alias_of_a_version_that_has_not_converged_says_so(run: Run, canned: Canned) -> None:
+    moved = {"name": "production", "version": 2, "revision": 2, "unconverged": "training ended after 9 epochs"}
+    canned.answer("PUT /models/topics/aliases/production", moved)
+    code, _, err = run("models", "alias", "topics", "production", "2")
+    assert code == 0
+    assert "has not converged: training ended after 9 epochs" in err
+
+
+def test_a_job_that_has_not_converged_says_so_in_the_list(
+    run: Run, canned: Canned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canned.answers["GET /jobs"].clear()
+    result = {"model": "m", "version": 1, "unconverged": "training ended after 9 epochs"}
+    canned.answer("GET /jobs", {"items": [SUCCEEDED | {"result": result}]})
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert "succeeded, not converged" in run("jobs", "list")[1]
 
 
 @pytest.mark.parametrize("columns", [None, "80"])

@@ -19,8 +19,8 @@ def test_a_setting_that_was_renamed_is_read_by_both_names(configure: Callable[..
     [
         ("lease_seconds", "-1", "POLYMARGIN_LEASE_SECONDS: Input should be greater than 0"),
         ("keep_audit_seconds", "30d", "POLYMARGIN_KEEP_AUDIT_SECONDS: Input should be a valid number"),
-        ("log_level", "loud", "POLYMARGIN_LOG_LEVEL: debug, info, warning or error was expected"),
-        ("database_url", "mysql://u:secret@h/d", "POLYMARGIN_DATABASE_URL: a URL of PostgreSQL or SQLite was expected"),
+        ("log_level", "loud", "POLYMARGIN_LOG_LEVEL: expected debug, info, warning or error"),
+        ("database_url", "mysql://u:secret@h/d", "POLYMARGIN_DATABASE_URL: expected a URL of PostgreSQL or SQLite"),
     ],
 )
 def test_a_setting_that_cannot_be_is_told_by_its_variable(
@@ -43,4 +43,4 @@ def test_levels_of_the_log_are_in_letters_of_any_size(configure: Callable[..., N
 def test_variables_that_are_nearly_settings_are_named_and_those_of_others_are_not() -> None:
     given = ["POLYMARGIN_MAX_CLASES", "POLYMARGIN_HOME", "POLYMARGIN_URL", "POLYMARGIN_SERVICE_PORT", "HOMES"]
     others = ["POLYMARGIN_TEST_REDIS_URL", "POLYMARGIN_PORT_8000_TCP_PORT", "POLYMARGIN_RING_AGAIN_SECONDS"]
-    assert misspelt(given + others) == ["POLYMARGIN_MAX_CLASES is no setting; POLYMARGIN_MAX_CLASSES is one"]
+    assert misspelt(given + others) == ["POLYMARGIN_MAX_CLASES is not a setting; did you mean POLYMARGIN_MAX_CLASSES?"]

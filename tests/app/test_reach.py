@@ -10,25 +10,20 @@ import pytest
 from canned import Canned
 from pydantic import BaseModel
 
+from app.access.schemas import KeyRequest
 from app.cli import main
-from app.client import Polymargin
-from app.commands.common.request_fields import flat_fields
+from app.client import Client
+from app.command_line.request_fields import flat_fields
+from app.datasets.schemas import CorrectionsRequest, ImportOptions, NewRows
+from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
+from app.hierarchies.schemas import HierarchyOptions
+from app.jobs.request_schemas import CompressRequest, TuneRequest
+from app.jobs.schemas import JobPatch, PreviewRequest, TrainRequest
+from app.models.schemas import AliasTarget, RetentionRule, VersionPatch
+from app.predictions.schemas import BatchPredictRequest, NearestRequest, PredictRequest
 from app.remote.errors import ClientError
-from app.schemas.access.keys import KeyRequest
-from app.schemas.datasets.datasets import CorrectionsRequest, ImportOptions, NewRows
-from app.schemas.evaluations import EvaluateRequest
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
-from app.schemas.jobs.compression import CompressRequest
-from app.schemas.jobs.jobs import JobPatch, TrainRequest
-from app.schemas.jobs.previews import PreviewRequest
-from app.schemas.jobs.tuning import TuneRequest
-from app.schemas.models.deletions import RetentionRule, VersionPatch
-from app.schemas.models.models import AliasTarget
-from app.schemas.predictions.batch_predictions import BatchPredictRequest
-from app.schemas.predictions.nearest import NearestRequest
-from app.schemas.predictions.predictions import PredictRequest
-from app.schemas.rules.feedback import FeedbackRequest, FeedbackRowsRequest
-from app.schemas.rules.rules import RulePatch, RuleRequest
+from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReviewRequest
+from app.rules.schemas import FeedbackRequest, FeedbackRowsRequest, RulePatch, RuleRequest
 from docs_site import commands
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())
@@ -47,7 +42,7 @@ JOB = {
 }  # fmt: skip
 TRAIN = {"kind": "train", "dataset": "d", "model": "m"}
 
-Call = Callable[[Polymargin], Any]
+Call = Callable[[Client], Any]
 # How each route is reached. A new one belongs here, with its way in both.
 REACH: dict[str, tuple[Call, list[str]]] = {
     "GET /datasets": (lambda c: c.datasets.list(), ["datasets", "list"]),
@@ -190,6 +185,7 @@ REACH: dict[str, tuple[Call, list[str]]] = {
         ["models", "unalias", "x", "a"],
     ),
     "GET /models/{ref}/compare": (lambda c: c.compare("x", 1, 2), ["compare", "x", "1", "2"]),
+    "POST /models/{ref}/compare": (lambda c: c.compare("x", 1, 2), ["compare", "x", "1", "2"]),
     "POST /models/{ref}/predict": (lambda c: c.predict("x", ["t"]), ["predict", "x", "--text", "t"]),
     "POST /models/{ref}/feedback": (
         lambda c: c.feedback.report("x", "t", "l"),
@@ -199,6 +195,18 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "GET /models/{ref}/feedback/{id}": (lambda c: c.feedback.get("x", "f"), ["feedback", "show", "x", "f"]),
     "DELETE /models/{ref}/feedback/{id}": (lambda c: c.feedback.delete("x", "f"), ["feedback", "delete", "x", "f"]),
     "POST /models/{ref}/feedback/rows": (lambda c: c.feedback.append_rows("x"), ["feedback", "append", "x"]),
+    "GET /reviews": (lambda c: c.reviews.list(), ["reviews", "list"]),
+    "POST /reviews": (lambda c: c.reviews.create("x", "j"), ["reviews", "create", "x", "j"]),
+    "GET /reviews/{ref}": (lambda c: c.reviews.get("x"), ["reviews", "show", "x"]),
+    "DELETE /reviews/{ref}": (lambda c: c.reviews.delete("x"), ["reviews", "delete", "x"]),
+    "GET /reviews/{ref}/rows": (lambda c: c.reviews.rows("x"), ["reviews", "rows", "x"]),
+    "POST /reviews/{ref}/claim": (lambda c: c.reviews.claim("x"), ["reviews", "claim", "x"]),
+    "PUT /reviews/{ref}/decisions/{row}": (
+        lambda c: c.reviews.decide("x", 1, "a"),
+        ["reviews", "decide", "x", "1", "a"],
+    ),
+    "POST /reviews/{ref}/append": (lambda c: c.reviews.append("x"), ["reviews", "append", "x"]),
+    "DELETE /reviews/{ref}/decisions/{row}": (lambda c: c.reviews.undo("x", 1), ["reviews", "undo", "x", "1"]),
     "GET /evaluations": (lambda c: c.evaluations.list(), ["evaluations", "list"]),
     "GET /evaluations/{id}": (lambda c: c.evaluations.get("x"), ["evaluations", "show", "x"]),
     "GET /evaluations/{id}/labels": (lambda c: c.evaluations.labels("x"), ["evaluations", "labels", "x"]),
@@ -224,6 +232,7 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     TrainRequest: ("train", {"kind": None, "params": "param"}),
     TuneRequest: ("tune", {"kind": None, "texts": "text"}),
     EvaluateRequest: ("evaluate", {"kind": None}),
+    ComparisonRequest: ("compare", {}),
     CompressRequest: ("models compress", {"kind": None}),
     BatchPredictRequest: ("predict-dataset", {"kind": None, "format": "output", "tags": "tag"}),
     JobPatch: ("jobs change", {"tags": "tag"}),
@@ -240,6 +249,10 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     AliasTarget: ("models alias", {}),
     VersionPatch: ("models tag", {"tags": "set_"}),
     RetentionRule: ("models retention", {}),
+    ReviewRequest: ("reviews create", {}),
+    ClaimRequest: ("reviews claim", {}),
+    DecisionRequest: ("reviews decide", {}),
+    DecidedRowsRequest: ("reviews append", {}),
     RuleRequest: ("rules create", {f"training_{field}": "training" for field in TrainRequest.model_fields}),
     RulePatch: ("rules enable", {"enabled": None}),
 }
@@ -270,7 +283,7 @@ def test_every_route_has_its_way() -> None:
 
 @pytest.mark.parametrize("route", REACH)
 def test_the_client_reaches_every_route(route: str, service: Canned) -> None:
-    with Polymargin(attempts=1) as client, pytest.raises(ClientError):
+    with Client(attempts=1) as client, pytest.raises(ClientError):
         REACH[route][0](client)
     assert _asked(service, route), [(each.method, each.path) for each in service.asked]
 

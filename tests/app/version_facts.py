@@ -1,6 +1,6 @@
 """What is known of a version of no model in particular."""
 
-from app.services.models.versions import Facts
+from app.models.versions import Facts
 
 FACTS = Facts(
     job_id="",

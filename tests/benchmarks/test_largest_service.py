@@ -42,10 +42,10 @@ def test_a_phase_ends_where_the_next_one_begins(parent: int) -> None:
     with Watch(parent) as watch:
         watch.begin("import")
         watch.phase("import")
-        watch.tell("10 rows")
+        watch.report("10 rows")
         time.sleep(0.5)
         watch.phase("training")
-        watch.tell("of the first", "import")
+        watch.report("of the first", "import")
         rows = watch.rows()
     assert [row[0] for row in rows] == ["import", "training"]
     assert [row[4] for row in rows] == ["of the first", ""]

@@ -1,10 +1,13 @@
 """The protocols of the papers run on small sets, go on from partial results, and make their pages."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from benchmarks.papers import rousu_page
 from benchmarks.papers.__main__ import PAPERS, ROOT, make, write
+from benchmarks.papers.page import CERTIFIED, Claim, claims
 from benchmarks.papers.store import OutOfTimeError, Results, Run, Store
 from benchmarks.processes import apart
 
@@ -65,3 +68,82 @@ def test_repetitions_have_mean_and_deviation_and_are_read_again(tmp_path: Path) 
     assert results.value("data", "set", "", "", "n") == 7.0
     assert results.repetitions("table") == 2
     assert results.cell("table", "set", "other", "C", "error") == ""
+
+
+def _tables(page: str) -> list[list[dict[str, str]]]:
+    """The tables of a page, their rows by header."""
+    found: list[list[dict[str, str]]] = []
+    header: list[str] = []
+    for line in page.splitlines():
+        if not line.startswith("|"):
+            header = []
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if not header:
+            header = cells
+            found.append([])
+        elif not set(line) <= set("|- "):
+            found[-1].append(dict(zip(header, cells, strict=True)))
+    return found
+
+
+def _page(name: str) -> str:
+    return (ROOT / f"docs/papers/{name}.md").read_text()
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_verdict_has_the_gap_of_its_models_and_none_rests_on_a_large_one(name: str) -> None:
+    verdicts = _tables(_page(name))[-1]
+    assert verdicts
+    for row in verdicts:
+        gap = row["largest gap"]
+        assert row["here, too?"] in ("yes", "no", "open")
+        if re.fullmatch(r"[\d.e+-]+", gap):
+            assert (row["here, too?"] == "open") == (float(gap) > CERTIFIED), row
+        else:
+            # a text says why there is none
+            assert gap in ("not kept", "time of an epoch"), row
+
+
+@pytest.mark.parametrize(("gap", "verdict"), [(0.01, "yes"), (0.57, "open"), (float("nan"), "open"), ("text", "yes")])
+def test_a_verdict_is_open_where_a_model_is_not_certified(gap: float | str, verdict: str) -> None:
+    assert Claim("says", True, "found", gap).verdict == verdict
+    assert f"| says | {verdict} |" in claims([Claim("says", True, "found", gap)])
+
+
+def test_the_gaps_and_draws_of_rousu_are_those_of_the_data() -> None:
+    results = Results.read(ROOT / "benchmarks/data/papers/rousu.csv")
+    page = _page("rousu")
+    rows = [row for each in _tables(page) for row in each if row.get("") == "here" and "draws" in row]
+    shown = {(row["gap"], row["draws"]) for row in rows}
+    measured = {
+        (f"{float(cell.value):.2g}", str(cell.repetitions))
+        for cell in results.cells
+        if cell.part == "tables" and cell.measure == "gap"
+    }
+    assert shown == measured
+    draws = {
+        name: {cell.repetitions for cell in results.cells if cell[:2] == ("tables", name)} for name in rousu_page.SETS
+    }
+    for numbers in draws.values():
+        assert f"{' or '.join(map(str, sorted(numbers)))} times for" in page
+
+
+def test_the_largest_gaps_of_alber_and_zhou_are_those_of_the_data() -> None:
+    alber = Results.read(ROOT / "benchmarks/data/papers/alber.csv")
+    for row in _tables(_page("alber"))[-1]:
+        if said := re.match(r"LLW is best where it is hardly constrained \((.+)\)", row["the paper"]):
+            gaps = [alber.value("tables", said[1], "lee_lin_wahba", C, "gap") for C in alber.names("tables", "setting")]
+            assert float(row["largest gap"]) == pytest.approx(max(gaps), rel=0.05)
+    zhou = Results.read(ROOT / "benchmarks/data/papers/zhou.csv")
+    worst = [row for row in _tables(_page("zhou"))[-1] if "TREELOSS is by far" in row["the paper"]]
+    assert len(worst) == len(zhou.names("t-test", "set"))
+    assert all(row["here, too?"] == "no" for row in worst if "imclef07a" in row["the paper"])
+
+
+def test_the_method_page_has_the_ratios_of_the_paper_page() -> None:
+    said = re.search(r"points ([\d.]+) times as fast .* and ([\d.]+) times", _page("crammer-singer"))
+    assert said is not None
+    page = " ".join((ROOT / "docs/methods/kernel_machines.md").read_text().split())
+    assert f"`spoc` is {said[1]} times as fast" in page
+    assert f"and {said[2]} times as fast" in page

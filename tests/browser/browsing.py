@@ -15,7 +15,7 @@ from typing import Any
 
 from PIL import Image
 
-from app.client import Polymargin
+from app.client import Client
 
 ROOT = Path(__file__).parents[2]
 ARGUMENTS = [
@@ -98,7 +98,7 @@ def signed_in(page: Any, url: str, key: str) -> Any:
     return page
 
 
-def upload_noise(client: Polymargin, folder: Path, name: str = "noise") -> None:
+def upload_noise(client: Client, folder: Path, name: str = "noise") -> None:
     """A dataset of texts whose labels are drawn without a look at them."""
     draw, words = Random(0), [f"word{number}" for number in range(400)]
     rows = [{"text": " ".join(draw.choices(words, k=12)), "label": f"label{draw.randrange(20)}"} for _ in range(1500)]
@@ -110,7 +110,7 @@ def fill(service: Service, folder: Path) -> None:
     texts, tree = folder / "foods.jsonl", folder / "tree.csv"
     texts.write_bytes(TEXTS)
     tree.write_text("parent,child\nroot,food\nfood,fruit\nfood,vegetable\nroot,water\n")
-    with Polymargin(service.url, service.key) as client:
+    with Client(service.url, service.key) as client:
         client.datasets.upload(texts, "foods").wait()
         client.hierarchies.upload(tree, "things")
         for C in (0.1, 10.0):

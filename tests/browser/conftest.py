@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from browsing import ARGUMENTS, PATIENCE_MS, Service, begin, end, fill, signed_in
 
-from app.client import Polymargin
+from app.client import Client
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--screenshots", action="store_true", help="take the documentation's pictures of pages anew")
+    parser.addoption("--screenshots", action="store_true", help="take the documentation's pictures of pages again")
 
 
 @pytest.fixture
 def pictures(request: pytest.FixtureRequest) -> bool:
-    """Whether the documentation's pictures shall be taken."""
+    """Whether the documentation's pictures are to be taken."""
     return bool(request.config.getoption("--screenshots", default=False))
 
 
@@ -25,7 +25,7 @@ def chromium() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser")
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
-        pytest.skip("there is no chromium: make test-browser tells how to get one")
+        pytest.skip("there is no chromium: make test-browser says how to get one")
     with playwright.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
@@ -44,8 +44,8 @@ def service(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def client(service: Service) -> Iterator[Polymargin]:
-    with Polymargin(service.url, service.key) as client:
+def client(service: Service) -> Iterator[Client]:
+    with Client(service.url, service.key) as client:
         yield client
 
 

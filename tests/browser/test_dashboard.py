@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from browsing import LONG, PATIENCE_MS, TEXTS, Service, signed_in, upload_noise
 
-from app.client import Polymargin
+from app.client import Client
 
 pytestmark = pytest.mark.slow
 
@@ -30,28 +30,26 @@ TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [.
     .map((each) => each.outerHTML.slice(0, 200))"""
 
 
-def test_versions_are_promoted_and_rolled_back(page: Any, client: Polymargin, service: Service) -> None:
+def test_versions_are_promoted_and_rolled_back(page: Any, client: Client, service: Service) -> None:
     page.goto(f"{service.url}/models/foods")
     for button, version in (("Promote to 2", 2), ("Roll back to 1", 1)):
         page.get_by_role("button", name=button).click()
-        page.get_by_role("button", name="Yes, go on").click()
+        page.get_by_role("button", name="Confirm").click()
         page.locator("tr", has_text="production").get_by_role("link", name=str(version), exact=True).first.wait_for()
         assert client.models.get("foods").aliases[0].version == version
 
 
-def test_a_question_that_is_not_confirmed_changes_nothing(page: Any, client: Polymargin, service: Service) -> None:
+def test_a_question_that_is_not_confirmed_changes_nothing(page: Any, client: Client, service: Service) -> None:
     page.goto(f"{service.url}/models/foods")
     page.get_by_role("button", name="Promote to 2").focus()
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="No", exact=True).wait_for()
+    page.get_by_role("button", name="Back", exact=True).wait_for()
     page.keyboard.press("Escape")
     page.locator("#confirm").wait_for(state="hidden")
     assert client.models.get("foods").aliases[0].version == 1
 
 
-def test_the_curve_moves_and_the_job_is_cancelled(
-    page: Any, client: Polymargin, service: Service, tmp_path: Path
-) -> None:
+def test_the_curve_moves_and_the_job_is_cancelled(page: Any, client: Client, service: Service, tmp_path: Path) -> None:
     upload_noise(client, tmp_path)
     job = client.train("noise", "exact", "lee_lin_wahba", LONG)
     page.goto(f"{service.url}/jobs/{job.id}")
@@ -65,16 +63,16 @@ def test_the_curve_moves_and_the_job_is_cancelled(
     )
     page.goto(f"{service.url}/")
     page.wait_for_function("() => document.querySelector('[data-spark]')?.dataset.points > 1", timeout=PATIENCE_MS)
-    page.get_by_role("link", name="Train exact by lee_lin_wahba").first.click()
+    page.get_by_role("link", name="Train exact with lee_lin_wahba").first.click()
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("button", name="Yes, go on").click()
+    page.get_by_role("button", name="Confirm").click()
     page.locator("#state .badge.cancelled").wait_for()
     page.get_by_role("button", name="Try again").wait_for()
     assert client.jobs.get(job.id).state == "cancelled"
 
 
 def test_an_upload_with_errors_shows_its_lines_in_the_form_and_can_be_sent_again(
-    page: Any, client: Polymargin, service: Service, tmp_path: Path
+    page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:
     file = tmp_path / "some rows.jsonl"
     file.write_bytes(TWO_GOOD + b"not json\n" + TWO_GOOD + b'{"text": "no label"}\n')
@@ -92,19 +90,19 @@ def test_an_upload_with_errors_shows_its_lines_in_the_form_and_can_be_sent_again
     page.get_by_label("Drop a file here").set_input_files(file)
     page.get_by_role("button", name="Upload").click()
     page.locator("#histogram[data-points]").wait_for()
-    mended = client.datasets.get("some-rows")
-    assert (mended.state, mended.n_rows) == ("ready", 2)
-    assert mended.id != broken.id
+    replaced = client.datasets.get("some-rows")
+    assert (replaced.state, replaced.n_rows) == ("ready", 2)
+    assert replaced.id != broken.id
 
 
 def test_a_table_of_texts_numbers_and_categories_comes_in_by_the_form(
-    page: Any, client: Polymargin, service: Service, tmp_path: Path
+    page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:
     file = tmp_path / "orders.csv"
     rows = [f"a longer note on order {n},{('red', 'blue')[n % 2]},{n / 4},{('ham', 'spam')[n % 2]}" for n in range(40)]
     file.write_text("note,colour,price,label\n" + "\n".join(rows) + "\n")
     page.goto(f"{service.url}/datasets")
-    infer = page.get_by_label("Tell columns by their values")
+    infer = page.get_by_label("Infer column types from values")
     page.get_by_label("Format").select_option("svmlight")
     assert infer.is_disabled()
     assert not infer.is_checked()
@@ -123,7 +121,7 @@ def test_a_table_of_texts_numbers_and_categories_comes_in_by_the_form(
 
 
 def test_a_large_file_comes_in_pieces_and_goes_on_where_the_connection_broke(
-    opened: Callable[..., Any], client: Polymargin, service: Service, tmp_path: Path
+    opened: Callable[..., Any], client: Client, service: Service, tmp_path: Path
 ) -> None:
     file = tmp_path / "large.jsonl"
     row = b'{"text": "%s", "label": "a"}\n' % (b"word " * 2000)
@@ -155,12 +153,12 @@ def test_a_refused_upload_says_why(opened: Callable[..., Any], service: Service,
     page.goto(f"{service.url}/datasets")
     page.get_by_label("Drop a file here").set_input_files(file)
     page.get_by_role("button", name="Upload").click()
-    page.get_by_role("alert").get_by_text("is called 'foods' already").wait_for()
+    page.get_by_role("alert").get_by_text("a dataset named 'foods' already exists").wait_for()
     assert page.get_by_role("button", name="Upload").is_enabled()
 
 
 def test_a_viewer_sees_no_button_that_it_may_not_press(
-    opened: Callable[..., Any], client: Polymargin, service: Service
+    opened: Callable[..., Any], client: Client, service: Service
 ) -> None:
     key = client.keys.create(f"viewer-{time.time_ns()}", "viewer").secret
     page = signed_in(opened(), service.url, key)
@@ -174,14 +172,12 @@ def test_a_viewer_sees_no_button_that_it_may_not_press(
                 == 0
             ), path
     page.goto(f"{service.url}/playground?model=foods")
-    page.get_by_label("What it shall label").fill("a red apple")
+    page.get_by_label("Text").fill("a red apple")
     page.get_by_role("button", name="Predict").click()
     page.get_by_role("heading", name="fruit").wait_for()
 
 
-def test_script_tags_in_labels_and_texts_are_inert(
-    page: Any, client: Polymargin, service: Service, tmp_path: Path
-) -> None:
+def test_script_tags_in_labels_and_texts_are_inert(page: Any, client: Client, service: Service, tmp_path: Path) -> None:
     file = tmp_path / "evil.csv"
     quoted = EVIL.replace('"', '""')
     file.write_text("text,label\n" + "".join(f'"{word} {quoted}","{quoted}{word}"\n' for word in ("one", "two") * 10))
@@ -201,7 +197,7 @@ def test_script_tags_in_labels_and_texts_are_inert(
     page.get_by_role("button", name="Children of").click()
     page.get_by_text("<img src=x onerror=alert(1)>").wait_for()
     page.goto(f"{service.url}/playground?model=evil")
-    page.get_by_label("What it shall label").fill(f"one {EVIL}")
+    page.get_by_label("Text").fill(f"one {EVIL}")
     page.get_by_role("button", name="Predict").click()
     page.get_by_role("heading", name=f"{EVIL}one").wait_for()
     assert page.locator("main script, main img").count() == 0
@@ -211,18 +207,18 @@ def test_a_version_shows_its_measures_and_how_honest_it_is(page: Any, service: S
     page.goto(f"{service.url}/models/sure-foods/versions/1")
     page.locator("#reliability[data-points]").wait_for()
     assert page.get_by_role("cell", name="fruit").or_(page.get_by_role("rowheader", name="fruit")).count() >= 1
-    page.get_by_label("Order").select_option("label")
+    page.locator("#labels").get_by_label("Order").select_option("label")
     page.wait_for_url("**order=label**")
     assert page.locator("#labels tbody th").all_inner_texts() == ["fruit", "vegetable", "water"]
 
 
 def test_the_slider_of_the_threshold_moves_what_is_answered_and_goes_on_to_the_playground(
-    page: Any, client: Polymargin, service: Service
+    page: Any, client: Client, service: Service
 ) -> None:
     page.goto(f"{service.url}/models/sure-foods/versions/1")
     card = page.locator("#thresholds")
     card.locator(".chart[data-points]").wait_for()
-    slider = card.get_by_label("Answers that are at least so probable")
+    slider = card.get_by_label("Minimum probability")
     points = client.models.thresholds("sure-foods", 1).points
     for key, point in (("Home", points[0]), ("End", points[-1])):
         slider.press(key)
@@ -230,14 +226,16 @@ def test_the_slider_of_the_threshold_moves_what_is_answered_and_goes_on_to_the_p
         assert f"{100 * point.answered:.1f}" in reported
         assert f"{100 * point.precision:.1f}" in reported
     card.get_by_role("link", name="Try it with this threshold").click()
-    page.get_by_label("What it shall label").fill("red round apple")
-    assert float(page.get_by_label("Sure from").input_value()) == pytest.approx(points[-1].threshold, abs=1e-6)
+    page.get_by_label("Text").fill("red round apple")
+    assert float(page.get_by_label("Minimum probability").input_value()) == pytest.approx(
+        points[-1].threshold, abs=1e-6
+    )
     page.get_by_role("button", name="Predict").click()
     page.locator("#answer .notice").wait_for()
 
 
 def test_a_confusion_matrix_of_two_thousand_classes_is_sorted_moved_and_drawn_around_one(
-    page: Any, client: Polymargin, service: Service, tmp_path: Path
+    page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:
     draw, rows = Random(0), []
     for number in range(6000):
@@ -252,15 +250,15 @@ def test_a_confusion_matrix_of_two_thousand_classes_is_sorted_moved_and_drawn_ar
     matrix = page.locator("#matrix")
     matrix.locator("table[data-classes='20']").wait_for()
     assert matrix.locator("td").count() == 400
-    assert "1 to 20 of the" in matrix.get_by_role("status").inner_text()
+    assert "1 to 20 of" in matrix.get_by_role("status").inner_text()
     worst, other = matrix.locator("tbody th").all_inner_texts()[:2]
     assert int(worst[-4:]) ^ 1 == int(other[-4:])
     matrix.get_by_role("button", name="Next").click()
     assert "21 to 40" in matrix.get_by_role("status").inner_text()
-    matrix.get_by_label("Sorted").select_option("name")
+    matrix.get_by_label("Order").select_option("name")
     evil = matrix.get_by_role("rowheader").first
     assert evil.inner_text() == f"{EVIL} 0007"
-    matrix.get_by_label("Classes at once").select_option("80")
+    matrix.get_by_label("Classes shown").select_option("80")
     assert matrix.locator("td").count() == 6400
     evil.get_by_role("button").press("Enter")
     assert sorted(name[-4:] for name in matrix.locator("tbody th").all_inner_texts()) == ["0006", "0007"]
@@ -280,11 +278,11 @@ def test_a_tree_is_folded_and_searched(page: Any, service: Service) -> None:
     page.get_by_text("in food").wait_for()
 
 
-def test_the_form_of_a_method_is_made_of_its_schema(page: Any, client: Polymargin, service: Service) -> None:
+def test_the_form_of_a_method_is_made_of_its_schema(page: Any, client: Client, service: Service) -> None:
     page.goto(f"{service.url}/train?dataset=foods")
-    page.get_by_text("Method, parameters and more").click()
+    page.get_by_text("Method and parameters").click()
     page.get_by_label("Method", exact=True).select_option("softmax")
-    formula = page.locator("details:has(> summary:text-is('In words')) > pre")
+    formula = page.locator("details:has(> summary:text-is('Summary')) > pre")
     assert formula.text_content().strip().startswith("minimise")
     page.locator("#param-C").fill("3")
     page.get_by_label("Seed").fill("7")
@@ -295,11 +293,11 @@ def test_the_form_of_a_method_is_made_of_its_schema(page: Any, client: Polymargi
     assert (request["solver"], request["params"], request["seed"]) == ("softmax", {"C": 3}, 7)
 
 
-def test_a_job_is_tagged_and_its_log_is_read(page: Any, client: Polymargin, service: Service) -> None:
+def test_a_job_is_tagged_and_its_log_is_read(page: Any, client: Client, service: Service) -> None:
     job = client.jobs.get(client.models.get("foods").latest.job)
     page.goto(f"{service.url}/jobs/{job.id}")
     page.get_by_label("Tag", exact=True).fill("purpose")
-    page.get_by_label("Its value").fill("<b>test</b>")
+    page.get_by_label("Tag value").fill("<b>test</b>")
     page.get_by_role("button", name="Add").click()
     page.get_by_text("purpose: <b>test</b>").wait_for()
     assert client.jobs.get(job.id).tags["purpose"] == "<b>test</b>"
@@ -314,29 +312,29 @@ def test_a_job_is_tagged_and_its_log_is_read(page: Any, client: Polymargin, serv
 
 def test_the_audit_log_tells_what_a_key_has_changed(page: Any, service: Service) -> None:
     page.goto(f"{service.url}/audit")
-    page.get_by_label("About").fill("foods")
+    page.get_by_label("Name or id").fill("foods")
     page.get_by_role("button", name="Show").click()
     page.get_by_role("link", name="foods").first.wait_for()
     assert page.get_by_role("row").count() > 1
 
 
-def test_a_new_key_is_shown_once_and_revoked(page: Any, client: Polymargin, service: Service) -> None:
+def test_a_new_key_is_shown_once_and_revoked(page: Any, client: Client, service: Service) -> None:
     page.goto(f"{service.url}/keys")
     page.get_by_label("Name").fill("by-page")
-    page.get_by_role("button", name="Make").click()
+    page.get_by_role("button", name="Create").click()
     secret = page.locator("#new-key pre").inner_text()
     assert re.fullmatch(r"pm_[\w-]{43}", secret)
-    page.get_by_role("link", name="I have it").click()
+    page.get_by_role("link", name="Done").click()
     assert secret not in page.content()
     page.get_by_role("button", name="Revoke by-page").click()
-    page.get_by_role("button", name="Yes, go on").click()
+    page.get_by_role("button", name="Confirm").click()
     page.locator("tr", has_text="by-page").get_by_text("revoked").wait_for()
     assert next(key for key in client.keys.list().items if key.name == "by-page").revoked
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
 def test_every_page_fits_its_window_and_logs_no_error(
-    width: int, scheme: str, opened: Callable[..., Any], client: Polymargin, service: Service
+    width: int, scheme: str, opened: Callable[..., Any], client: Client, service: Service
 ) -> None:
     page = signed_in(opened(width, scheme), service.url, service.key)
     job = next(job for job in client.jobs.list().items if job.kind == "train" and job.state == "succeeded")
@@ -368,7 +366,7 @@ def test_on_a_phone_every_button_is_in_sight_and_the_pages_stand_in_one_line(
     assert set(heights) == {1}
 
 
-def test_a_legend_stands_above_the_bars(page: Any, client: Polymargin, service: Service, tmp_path: Path) -> None:
+def test_a_legend_stands_above_the_bars(page: Any, client: Client, service: Service, tmp_path: Path) -> None:
     file, parts = tmp_path / "parted.jsonl", ("train", "test", "validation")
     rows = [{"text": f"word{n} and more", "label": "ab"[n % 2], "split": parts[n // 2 % 3]} for n in range(60)]
     file.write_text("\n".join(map(json.dumps, rows)))
@@ -418,10 +416,10 @@ def test_axe_finds_nothing_serious(page: Any, service: Service) -> None:
 
 def test_a_recipe_shows_what_becomes_of_a_row_while_it_is_edited(page: Any, service: Service) -> None:
     page.goto(f"{service.url}/train?dataset=foods")
-    page.get_by_text("Method, parameters and more").click()
+    page.get_by_text("Method and parameters").click()
     features = page.locator("#preview li")
     features.filter(has_text="apple").wait_for()
-    page.get_by_label("Beginnings of words").fill("3")
+    page.get_by_label("Word prefixes").fill("3")
     features.filter(has_text="app*").wait_for()
     page.get_by_label("Row", exact=True).fill("1")
     features.filter(has_text="leek").wait_for()
@@ -434,14 +432,14 @@ def test_a_recipe_shows_what_becomes_of_a_row_while_it_is_edited(page: Any, serv
 
 
 def test_the_form_asks_of_texts_and_numbers_what_they_have(
-    page: Any, client: Polymargin, service: Service, tmp_path: Path
+    page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:
     file = tmp_path / "numbers.csv"
     file.write_text("x,y,label\n" + "\n".join(f"{n % 7},{n % 3},{'ab'[n % 2]}" for n in range(40)) + "\n")
     client.datasets.upload(file, "numbers").wait()
     page.goto(f"{service.url}/train?dataset=numbers")
-    page.get_by_text("Method, parameters and more").click()
-    scaling, least = page.get_by_label("Scaling"), page.get_by_label("Least documents")
+    page.get_by_text("Method and parameters").click()
+    scaling, least = page.get_by_label("Scaling"), page.get_by_label("Minimum documents")
     scaling.select_option("robust")
     assert not least.is_visible()
     page.locator("#preview li").first.wait_for()
@@ -455,9 +453,7 @@ def test_the_form_asks_of_texts_and_numbers_what_they_have(
     assert client.jobs.get(page.url.rsplit("/", 1)[1]).request.get("columns") is None
 
 
-def test_a_dataset_shows_how_its_rows_are_spread(
-    page: Any, client: Polymargin, service: Service, tmp_path: Path
-) -> None:
+def test_a_dataset_shows_how_its_rows_are_spread(page: Any, client: Client, service: Service, tmp_path: Path) -> None:
     file = tmp_path / "repeated.jsonl"
     file.write_bytes(TEXTS)
     client.datasets.upload(file, "repeated").wait()  # one of its own: other tests add rows to foods

@@ -1,4 +1,4 @@
-"""What forms tell before something is sent, and what they ask for."""
+"""What forms show before something is sent, and what they ask for."""
 
 import gzip
 import lzma
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from browsing import Service
 
-from app.client import Polymargin
-from app.schemas.datasets.datasets import ImportOptions
+from app.client import Client
+from app.datasets.schemas import ImportOptions
 
 pytestmark = pytest.mark.slow
 
@@ -18,16 +18,16 @@ pytestmark = pytest.mark.slow
 def test_the_form_tells_how_long_a_training_takes_or_that_this_is_not_known(page: Any, service: Service) -> None:
     page.goto(f"{service.url}/train?dataset=foods")
     estimate = page.locator("#estimate")
-    estimate.get_by_text("It will take").wait_for()
-    assert "this dataset by this method." in estimate.inner_text()
-    page.get_by_text("Method, parameters and more").click()
+    estimate.get_by_text("Estimated:").wait_for()
+    assert "this dataset with this method." in estimate.inner_text()
+    page.get_by_text("Method and parameters").click()
     page.get_by_label("Method", exact=True).select_option("crammer_singer")
-    estimate.get_by_text("Its time is not known yet").wait_for()
-    assert estimate.inner_text() == "Its time is not known yet, as this method has not been trained on this dataset."
+    estimate.get_by_text("No time estimate").wait_for()
+    assert estimate.inner_text() == "No time estimate: this method has not been trained on this dataset yet."
 
 
 def test_trials_that_are_all_alike_are_drawn_in_the_middle_of_their_chart(
-    page: Any, client: Polymargin, service: Service
+    page: Any, client: Client, service: Service
 ) -> None:
     job = client.models.version("sure-foods", 1).job
     page.goto(f"{service.url}/jobs/{job}")
@@ -40,15 +40,15 @@ def test_trials_that_are_all_alike_are_drawn_in_the_middle_of_their_chart(
 
 
 def test_the_columns_of_a_file_are_named_in_the_form(
-    page: Any, client: Polymargin, service: Service, tmp_path: Path
+    page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:
     file = tmp_path / "tickets.csv"
     rows = [f"subject {n};a longer body;{('red', '')[n % 2]};{n},5;NA;{('ham', 'spam')[n % 3 == 0]}" for n in range(40)]
     file.write_text("subject;body, in full;colour;price;rating;team\n" + "\n".join(rows) + "\n", encoding="latin-1")
     page.goto(f"{service.url}/datasets")
     page.get_by_label("Drop a file here").set_input_files(file)
-    page.get_by_label("Tell columns by their values").uncheck()
-    page.get_by_label("Label column").fill("team")
+    page.get_by_label("Infer column types from values").uncheck()
+    page.get_by_label("Label column", exact=True).fill("team")
     page.get_by_text("Columns, missing values and characters").click()
     page.get_by_label("Text columns").fill("subject\nbody, in full")
     page.get_by_label("Category columns").fill("colour")
@@ -79,29 +79,30 @@ def test_the_form_asks_each_option_that_a_format_has_and_no_other(page: Any, ser
         fields = page.locator("#upload [name]:visible").evaluate_all("fields => fields.map((each) => each.name)")
         return set(fields) - {"file", "name", "format"}
 
-    assert shown() == set(ImportOptions.model_fields)
+    every = set(ImportOptions.model_fields)
+    assert shown() == every
     for format, options in (
-        ("svmlight", {"label_separator", "encoding", "unlabelled"}),
-        ("npz", {"label_column", "weight_column", "ignore_columns", "unlabelled"}),
-        ("csv", set(ImportOptions.model_fields)),
-        ("jsonl", set(ImportOptions.model_fields) - {"label_separator", "delimiter", "decimal", "quotes"}),
+        ("svmlight", {"label_separator", "encoding", "unlabelled", "label_type", "merge_labels", "zero_based"}),
+        ("npz", {"label_column", "weight_column", "ignore_columns", "unlabelled", "label_type", "merge_labels"}),
+        ("csv", every - {"zero_based"}),
+        ("jsonl", every - {"label_columns", "label_separator", "delimiter", "decimal", "quotes", "zero_based"}),
     ):
         page.get_by_label("Format").select_option(format)
         assert shown() == options, format
 
 
 def test_the_form_tells_a_corpus_of_annifs_from_a_table_where_it_can_unpack_it(
-    page: Any, client: Polymargin, service: Service, tmp_path: Path
+    page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:
     corpus, table = b"a red apple\t<http://example.org/fruit>\n" * 3000, b"text\tlabel\na red apple\tfruit\n"
     zstd = pa.compress(corpus, "zstd", asbytes=True)
     page.goto(f"{service.url}/datasets")
     for name, content, format in (
         ("corpus.tsv", corpus, "annif"),
-        ("table.tsv", table, "csv"),
-        ("packed-table.tsv.gz", gzip.compress(table), "csv"),
+        ("table.tsv", table, "tsv"),
+        ("packed-table.tsv.gz", gzip.compress(table), "tsv"),
         ("cut.tsv.gz", gzip.compress(corpus)[:-20], "annif"),
-        ("broken.tsv.gz", b"no such thing", "csv"),
+        ("broken.tsv.gz", b"no such thing", "tsv"),
         ("packed.tsv.xz", lzma.compress(corpus), ""),
         ("packed.tsv.gz", gzip.compress(corpus), "annif"),
         ("packed.tsv.zst", zstd, ""),

@@ -6,21 +6,21 @@ from typing import Any
 import pytest
 from browsing import LONG, Service, upload_noise
 
-from app.client import Polymargin
+from app.client import Client
 
 pytestmark = pytest.mark.slow
 
 
 def test_a_job_that_begins_leaves_nothing_of_the_queue_on_its_page(
-    page: Any, client: Polymargin, service: Service, tmp_path: Path
+    page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:
     upload_noise(client, tmp_path, "queued-noise")
     first, second = (client.train("queued-noise", name, "lee_lin_wahba", LONG) for name in ("before", "after"))
     try:
         page.goto(f"{service.url}/jobs/{second.id}")
-        page.get_by_text("Place in the queue").wait_for()
+        page.get_by_text("Queue position").wait_for()
         first.cancel()
-        page.get_by_text("Place in the queue").wait_for(state="detached")
+        page.get_by_text("Queue position").wait_for(state="detached")
         page.locator("#state .badge.running").wait_for()
         assert page.locator("dt:text-is('Attempt') + dd").inner_text().startswith("1 on")
     finally:

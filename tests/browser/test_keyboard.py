@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from browsing import Service
 
-from app.client import Polymargin
+from app.client import Client
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ BACKWARDS = """() => window.stops.slice(1)
 
 
 def test_tab_comes_to_everything_in_its_order_and_shows_where_it_is(
-    page: Any, client: Polymargin, service: Service
+    page: Any, client: Client, service: Service
 ) -> None:
     training = client.models.get("foods").latest.job
     for path in (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from browsing import LONG, begin, end, signed_in, upload_noise
 
-from app.client import Polymargin
+from app.client import Client
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +17,7 @@ def test_the_overview_shows_how_long_each_shard_has_waited_and_what_it_has_sent(
 ) -> None:
     service, process = begin(tmp_path / "home", "--shards", "2")
     try:
-        with Polymargin(service.url, service.key) as client:
+        with Client(service.url, service.key) as client:
             upload_noise(client, tmp_path)
             job = client.train("noise", "exact", "weston_watkins", LONG, shards=2)
             page = signed_in(opened(), service.url, service.key)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from browsing import Service, signed_in
 
-from app.client import Polymargin
+from app.client import Client
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +18,7 @@ SIDEWAYS = """() => [document.documentElement, ...document.querySelectorAll(".sc
 OPEN = "document.querySelectorAll('main details').forEach((each) => { each.open = true; })"
 
 
-def test_nothing_is_scrolled_sideways(opened: Callable[..., Any], client: Polymargin, service: Service) -> None:
+def test_nothing_is_scrolled_sideways(opened: Callable[..., Any], client: Client, service: Service) -> None:
     page = signed_in(opened(390), service.url, service.key)
     jobs = {job.kind: job.id for job in client.jobs.list().items}
     paths = (
@@ -40,7 +40,7 @@ def test_a_formula_breaks_into_lines(opened: Callable[..., Any], service: Servic
     page.wait_for_load_state("networkidle")
     page.evaluate(OPEN)
     page.get_by_label("Method", exact=True).select_option("orthogonal_transfer")
-    formula = page.get_by_role("group", name="What is minimised")
+    formula = page.get_by_role("group", name="Objective")
     lines = formula.locator("math")
     lines.nth(4).wait_for()
     right = formula.evaluate("each => each.getBoundingClientRect().right")
@@ -63,12 +63,35 @@ def test_cells_below_each_other_tell_their_column_and_are_still_cells_of_a_table
     assert all(upper["y"] < lower["y"] for upper, lower in pairwise(boxes))
 
 
-def test_rows_that_a_script_adds_are_stacked_too(
-    opened: Callable[..., Any], client: Polymargin, service: Service
-) -> None:
+def test_rows_that_a_script_adds_are_stacked_too(opened: Callable[..., Any], client: Client, service: Service) -> None:
     page = signed_in(opened(390), service.url, service.key)
     page.goto(f"{service.url}/jobs/{client.models.get('foods').latest.job}")
     page.get_by_text("Log", exact=True).click()
     cell = page.get_by_role("cell", name="job ended")
     cell.wait_for()
-    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"What happened"'
+    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"Event"'
+
+
+def test_the_sections_of_a_version_are_folded_below_its_main_figures(
+    opened: Callable[..., Any], service: Service
+) -> None:
+    page = signed_in(opened(390), service.url, service.key)
+    page.goto(f"{service.url}/models/foods/versions/2")
+    page.wait_for_load_state("networkidle")
+    assert page.get_by_text("Test error", exact=True).is_visible()
+    assert page.evaluate("document.documentElement.scrollHeight") < 4 * 900
+    origin = page.locator("details.fold").filter(has=page.get_by_role("heading", name="About this version"))
+    assert not origin.get_by_text("SHA-256").first.is_visible()
+    origin.locator("summary").first.click()
+    assert origin.get_by_text("SHA-256").first.is_visible()
+    # a link to a section opens it
+    page.goto(f"{service.url}/models/foods/versions/2?order=label#labels")
+    page.locator("#labels tbody tr").first.wait_for()
+    assert page.locator("#drift > details[open]").count() == 0
+
+
+def test_a_wide_screen_folds_nothing(opened: Callable[..., Any], service: Service) -> None:
+    page = signed_in(opened(1280), service.url, service.key)
+    page.goto(f"{service.url}/models/foods/versions/2")
+    page.wait_for_load_state("networkidle")
+    assert page.locator("details.fold").count() == 0

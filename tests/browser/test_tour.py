@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from browsing import Service, begin, end, picture
 
-from app.client import Polymargin
+from app.client import Client
 
 pytestmark = pytest.mark.slow
 
@@ -20,16 +20,16 @@ def test_four_steps_lead_from_an_empty_service_to_a_prediction(
         page = opened()
         page.goto(service.link)
         page.get_by_role("button", name="Sign in").click()
-        page.get_by_role("button", name="Take it").wait_for()
+        page.get_by_role("button", name="Load").wait_for()
         picture(page, pictures, "tour")
-        page.get_by_role("button", name="Take it").click()
+        page.get_by_role("button", name="Load").click()
         page.locator("#tour").get_by_role("button", name="Train").click()
         page.locator("#trials-chart[data-points]").wait_for()
         page.get_by_role("link", name="Try it").wait_for()
         page.locator("#trials-chart[data-points]").wait_for()
         picture(page, pictures, "job")
         page.get_by_role("link", name="Try it").click()
-        page.get_by_role("button", name="Take a row of its dataset").click()
+        page.get_by_role("button", name="Use a row of the dataset").click()
         page.get_by_text("its label is").wait_for()
         page.get_by_role("button", name="Predict").click()
         page.locator("#answer progress").first.wait_for()
@@ -50,7 +50,7 @@ def test_four_steps_lead_from_an_empty_service_to_a_prediction(
 
 def _mistakes(page: Any, service: Service) -> None:
     """The picture of the rows that the version is most wrong about."""
-    with Polymargin(service.url, service.key) as client:
+    with Client(service.url, service.key) as client:
         client.evaluate("docstrings", "docstrings", resamples=50).wait()
     page.goto(f"{service.url}/models/docstrings/versions/1")
     page.locator("#mistakes li").first.wait_for()

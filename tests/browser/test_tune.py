@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 from browsing import Service
 
-from app.client import Polymargin
+from app.client import Client
 
 pytestmark = pytest.mark.slow
 
 
 def test_a_tuning_is_asked_for_and_its_leaderboard_followed_to_the_version(
-    page: Any, client: Polymargin, service: Service
+    page: Any, client: Client, service: Service
 ) -> None:
     page.goto(f"{service.url}/tune?dataset=foods")
     page.get_by_label("Model").fill("tuned")
-    page.get_by_label("Values, a parameter in each line").fill("C = 0.1, 1, 10")
-    page.get_by_label("words and pairs of words").check()
+    page.get_by_label("Values, one parameter per line").fill("C = 0.1, 1, 10")
+    page.get_by_label("words and word pairs").check()
     page.get_by_text("6 trials.").wait_for()
     page.get_by_role("button", name="Tune", exact=True).click()
     page.wait_for_url(re.compile("/tune/[0-9a-f]{32}"))
@@ -34,5 +34,5 @@ def test_a_tuning_is_asked_for_and_its_leaderboard_followed_to_the_version(
 
 def test_a_line_that_is_no_list_of_values_is_told_before_anything_is_sent(page: Any, service: Service) -> None:
     page.goto(f"{service.url}/tune?dataset=foods")
-    page.get_by_label("Values, a parameter in each line").fill("C")
-    page.get_by_text("is not of the form name = value, value").first.wait_for()
+    page.get_by_label("Values, one parameter per line").fill("C")
+    page.get_by_text("expected name = value, value").first.wait_for()

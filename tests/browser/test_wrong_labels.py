@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from browsing import TEXTS, Service
 
-from app.client import Polymargin
+from app.client import Client
 
 pytestmark = pytest.mark.slow
 
@@ -14,7 +14,7 @@ EVIL = "<script>alert(1)</script>"
 
 
 def test_a_wrong_label_is_corrected_and_the_model_trained_again(
-    page: Any, client: Polymargin, service: Service, tmp_path: Path
+    page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:
     file = tmp_path / "torn.jsonl"
     file.write_bytes(TEXTS + b'{"text": "%s deep sea", "label": "vegetable"}\n' % EVIL.encode())
@@ -25,9 +25,9 @@ def test_a_wrong_label_is_corrected_and_the_model_trained_again(
     card = page.locator("#mistakes")
     card.get_by_text("Row 36").wait_for()
     assert EVIL in card.locator(".text").inner_text()
-    correct = card.get_by_role("button", name="Correct the row")
+    correct = card.get_by_role("button", name="Correct row")
     assert correct.is_disabled()
-    card.get_by_role("button", name="The answer is right").click()
+    card.get_by_role("button", name="Prediction is correct").click()
     correct.click()
     card.get_by_text("corrected: water").wait_for()
     assert client.datasets.get("torn").version == 2

@@ -40,7 +40,7 @@ def running(home: Path, *arguments: str, **settings: str) -> Iterator[Running]:
     try:
         until(lambda: "Ctrl-C" in log.read_text() or process.poll() is not None)
         assert process.poll() is None, log.read_text()
-        # before it stands the link to sign in with
+        # the link to sign in with comes before it
         url = next(word for word in log.read_text().split() if word.endswith("/api/v1")).removesuffix("/api/v1")
         yield Running(process, environment | {"POLYMARGIN_URL": url})
     finally:

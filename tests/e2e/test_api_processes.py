@@ -14,7 +14,7 @@ import httpx
 import pytest
 from running import Running, clean_environment, running, until
 
-from app.client import Polymargin
+from app.client import Client
 
 pytestmark = [
     pytest.mark.slow,
@@ -58,7 +58,7 @@ def test_all_answer_a_killed_one_comes_back_and_a_revocation_reaches_each(tmp_pa
 def test_promotions_lose_no_request_and_reach_every_process(tmp_path: Path) -> None:
     with running(tmp_path / "home", "--api", "3") as service:
         url, admin = service.environment["POLYMARGIN_URL"], (tmp_path / "home" / "admin.key").read_text().strip()
-        with Polymargin(url, admin) as client:
+        with Client(url, admin) as client:
             rows = [{"text": f"{word} number {n}", "label": word} for word in ("apple", "pear") for n in range(20)]
             (tmp_path / "fruits.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
             client.datasets.upload(tmp_path / "fruits.jsonl", "fruits").wait()
@@ -89,7 +89,7 @@ class _Connection:
         headers = {"Authorization": f"Bearer {key}"}
         self._client = httpx.Client(base_url=f"{url}/api/v1", headers=headers, timeout=600, limits=kept)
         self.ending = Event()
-        self.seen: list[int] = []  # versions that answered, each as often as it came anew
+        self.seen: list[int] = []  # versions that answered, again at each change
 
     def ask(self) -> set[int]:
         """Ask until the end is wanted; the statuses of the answers."""

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from running import Running, alive, clean_environment, running, until
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
 
 # a service beside both processes of the quick tests would be a third of all the memory that they take
 pytestmark = [
@@ -27,9 +27,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield started
 
 
-def _block(language: str) -> str:
-    blocks = re.findall(rf"^```{language}\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
-    return next(block for block in blocks if "make demo" not in block)
+def _blocks(page: str, language: str) -> str:
+    """All blocks of a language on a page, as one script."""
+    return "".join(re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL))
 
 
 def _texts(file: Path) -> Path:
@@ -46,30 +46,60 @@ def _noise(file: Path) -> Path:
     return file
 
 
-def test_the_sessions_of_the_readme_work_as_they_are_pasted(service: Running, tmp_path: Path) -> None:
-    (tmp_path / ".venv").symlink_to(sys.prefix)
-    curl = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", _block("sh")],
+def _corpus(folder: Path, service: Running) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "app.cli", "corpus", "docstrings", "--output", str(folder / "docstrings.jsonl")],
+        env=service.environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def test_the_readmes_python_works_as_it_is_pasted(service: Running, tmp_path: Path) -> None:
+    _corpus(tmp_path, service)
+    ran = subprocess.run(
+        [sys.executable, "-c", _blocks("README.md", "python")],
         cwd=tmp_path,
         env=service.environment,
         check=True,
         stdout=subprocess.PIPE,
         text=True,
     )
-    *_, model, answer = curl.stdout.strip().splitlines()
-    assert 0 <= json.loads(model)["latest"]["gap"] <= 1e-3
-    assert len(json.loads(answer)["predictions"][0]["top"]) == 3
-    python = subprocess.run(
-        [sys.executable, "-c", _block("python")],
+    assert len(re.findall(r"^\d+% \S", ran.stdout, re.MULTILINE)) == 3
+    service.cli("datasets", "delete", "docstrings", "--force", "--yes", check=False)
+
+
+def test_the_session_with_curl_works_as_it_is_pasted_and_can_be_repeated(service: Running, tmp_path: Path) -> None:
+    _corpus(tmp_path, service)
+    script = _blocks("docs/how-to/use-curl.md", "sh")
+    for _ in range(2):
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=tmp_path,
+            env=service.environment,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        lines = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+        assert any(0 <= line["latest"]["gap"] <= 1e-3 for line in lines if "latest" in line)
+        assert any(len(line["predictions"][0]["top"]) == 3 for line in lines if "predictions" in line)
+
+
+def test_the_session_with_curl_ends_where_the_key_is_wrong(service: Running, tmp_path: Path) -> None:
+    _corpus(tmp_path, service)
+    script = _blocks("docs/how-to/use-curl.md", "sh").replace('KEY="', 'KEY="wrong')
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
         cwd=tmp_path,
         env=service.environment,
-        check=True,
-        stdout=subprocess.PIPE,
+        check=False,
+        capture_output=True,
         text=True,
+        timeout=60,
     )
-    assert re.search(r"^epoch \d+: gap \d", python.stdout, re.MULTILINE)
-    assert re.search(r"^gap .*, test error \d+\.\d%$", python.stdout, re.MULTILINE)
-    assert python.stdout.count("ScoredLabel(") == 3
+    assert ran.returncode != 0
+    assert '"status":401' in ran.stdout
 
 
 def test_the_command_line_uploads_trains_and_predicts(service: Running, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ class BlackHole:
             self._lost |= set(self._open)
 
     def heal(self, hang_up: bool = False) -> None:
-        """New connections get through again; the others are as dead as they were, or are told so."""
+        """New connections get through again; the others are as dead as they were, or are closed."""
         with self._lock:
             self._swallowing = False
             lost = self._lost & set(self._open) if hang_up else set()

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs.jobs import Job, TrainRequest
-from app.services.jobs import jobs
+from app.jobs import service as jobs
+from app.jobs.schemas import Job, TrainRequest
 
 SECONDS = 600.0
 
@@ -37,7 +37,8 @@ class Workers:
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
                 start_new_session=True,
             )
-        self._started[process] = queue, concurrency
+        # the general pool has a process more, for imports
+        self._started[process] = queue, concurrency + (queue == "general")
         return process
 
     def end(self, queue: str | None = None) -> None:
@@ -50,7 +51,7 @@ class Workers:
 
     def surplus(self) -> dict[int, int]:
         """By the leaders of groups that have more or fewer processes than a worker and its pool: how many more."""
-        found = {process.pid: -1 - concurrency for process, (_, concurrency) in self._started.items()}
+        found = {process.pid: -1 - n_processes for process, (_, n_processes) in self._started.items()}
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):
                 state, _, group = stat.read_text().rsplit(")", 1)[1].split()[:3]

@@ -140,7 +140,7 @@ def present() -> list[Path]:
 
 
 def digest_of(rows: Rows, acknowledged: list[str]) -> str:
-    """Tells whether anything has changed; SQLite makes its index of the log anew when it is opened after a crash."""
+    """A digest that changes with the rows; SQLite rebuilds its index of the log when it is opened after a crash."""
     digest = hashlib.sha256(repr((rows, acknowledged)).encode())
     for top in present():
         for path in sorted(top.rglob("*")):

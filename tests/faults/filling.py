@@ -11,9 +11,9 @@ os.environ["POLYMARGIN_HOME"] = str(home / "home")
 os.environ["POLYMARGIN_DATABASE_URL"] = ""
 os.environ["POLYMARGIN_REDIS_URL"] = f"unix://{home}/no-redis.sock"
 
+from app.access import keys  # noqa: E402
 from app.config import settings  # noqa: E402 - what is above decides what it finds
 from app.main import create_app  # noqa: E402
-from app.services.access import keys  # noqa: E402
 from app.store.db import sessions  # noqa: E402
 from app.store.migrate import upgrade  # noqa: E402
 

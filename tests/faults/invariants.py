@@ -6,8 +6,8 @@ from collections import Counter
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs.jobs import FINAL_STATES
-from app.services.operation import sweeping
+from app.jobs.schemas import FINAL_STATES
+from app.operation import sweep as sweeping
 from app.store import tables
 from app.store.files import files
 from solvers.core.stored_models import load_model

@@ -1,4 +1,4 @@
-"""Processes that stand still."""
+"""Processes that are stopped."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def stop_between_transactions(pid: int, database: sessionmaker[Session]) -> None
 
 
 def _holds_a_lock(database: sessionmaker[Session]) -> bool:
-    """Whether somebody writes, who may be the process that sleeps."""
+    """Whether some process writes, perhaps the one that sleeps."""
     with database() as session:
         if session.get_bind().dialect.name == "postgresql":
             time.sleep(0.1)

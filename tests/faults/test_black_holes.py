@@ -1,4 +1,4 @@
-"""Connections that take what is sent and never answer: whoever waits on one gives it up."""
+"""Connections that take what is sent and never answer: those that wait on one give it up."""
 
 import contextlib
 import warnings
@@ -11,12 +11,12 @@ from invariants import broken
 from sqlalchemy import make_url
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.access import keys
 from app.config import settings
+from app.jobs import service as jobs
+from app.jobs.schemas import Job
 from app.main import create_app
-from app.schemas.jobs.jobs import Job
-from app.services.access import keys
-from app.services.jobs import jobs
-from app.services.operation import sweeping
+from app.operation import sweep as sweeping
 from app.store import db
 from app.store.files import files
 

@@ -18,12 +18,12 @@ import psycopg
 import pytest
 from invariants import broken
 
+from app.access import keys
+from app.jobs import queue as queue_order
+from app.jobs import service as jobs
+from app.jobs.schemas import FINAL_STATES
 from app.main import create_app
-from app.schemas.jobs.jobs import FINAL_STATES
-from app.services.access import keys
-from app.services.engine import queue_order
-from app.services.jobs import jobs
-from app.services.operation import sweeping
+from app.operation import sweep as sweeping
 from app.store import db, migrate
 from app.store.queue import GENERAL
 from workers.tasks import run

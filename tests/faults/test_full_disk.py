@@ -19,13 +19,13 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app import logs
 from app.config import settings
-from app.schemas.datasets.datasets import NewDataset
-from app.services.datasets import datasets
+from app.datasets import service as datasets
+from app.datasets.schemas import NewDataset
 from app.store import tables
 from app.store.failures import explained
 from app.store.files import files
 from workers import sweeper
-from workers.running.lease_heartbeat import LeaseHeartbeat
+from workers.running.job_context import LeaseHeartbeat
 
 DRIVE = Path(__file__).with_name("filling.py")
 
@@ -88,7 +88,7 @@ def test_the_sweep_goes_on_after_rounds_that_fail_while_the_log_is_full(
         rounds.release()
         raise next(failures, RuntimeError())
 
-    monkeypatch.setattr(sweeper, "sweep", sweep)
+    monkeypatch.setattr(sweeper, "_SWEEPS", (sweep,))
     end = sweeper.start("worker", "general", 1)
     try:
         for _ in range(6):

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session, sessionmaker
 from stopping import stop_between_transactions
 
 from app.config import settings
-from app.schemas.jobs.jobs import Job
-from app.services.engine import job_steps
-from app.services.jobs import jobs
-from app.services.models import models
+from app.jobs import service as jobs
+from app.jobs import steps as job_steps
+from app.jobs.schemas import Job
+from app.models import service as models
 from app.store import tables
 from solvers.core.stored_models import load_model
 from workers.tasks import run

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import make_url
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.access import keys
 from app.config import settings
+from app.jobs.schemas import Job
 from app.main import create_app
-from app.schemas.jobs.jobs import Job
-from app.services.access import keys
-from app.services.models import models
+from app.models import service as models
 from app.store import tables
 
 with warnings.catch_warnings():

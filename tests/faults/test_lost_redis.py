@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs.jobs import Job
-from app.services.engine import live_workers
-from app.services.jobs import jobs
+from app.jobs import service as jobs
+from app.jobs import workers as live_workers
+from app.jobs.schemas import Job
 from app.store import queue
 
 Until = Callable[[str, Callable[[Job], bool]], Job]

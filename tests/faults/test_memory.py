@@ -7,8 +7,8 @@ import pytest
 from invariants import broken
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs.jobs import Job
-from app.services.models import models
+from app.jobs.schemas import Job
+from app.models import service as models
 
 Until = Callable[[str, Callable[[Job], bool]], Job]
 

@@ -7,15 +7,24 @@ from collections.abc import Callable
 
 import pytest
 from invariants import broken
+from sqlalchemy import insert
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.access import keys
+from app.datasets import service as datasets
+from app.datasets.schemas import NewDataset
 from app.errors import Conflict, PolymarginError, PreconditionFailed
-from app.schemas.datasets.datasets import NewDataset
-from app.schemas.jobs.jobs import TrainRequest
-from app.services.datasets import datasets
-from app.services.jobs import jobs
-from app.services.models import aliases, models
-from app.services.operation import sweeping
+from app.jobs import service as jobs
+from app.jobs.schemas import TrainRequest
+from app.models import aliases
+from app.models import service as models
+from app.operation import sweep as sweeping
+from app.rules import service as rules
+from app.rules.schemas import RuleRequest
+from app.store import tables
+from app.store.db import writing
+from app.store.failures import explained, is_passing
 from app.store.files import files
 from workers.tasks import run
 
@@ -62,6 +71,39 @@ def test_of_many_who_ask_for_a_name_at_once_one_gets_it(database: sessionmaker[S
     assert _at_once(6, register) == {None: 1, Conflict: 5}
     run(made[0])
     assert broken(database, made) == []
+
+
+def test_of_many_who_make_a_rule_or_a_key_of_one_name_one_does(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset()
+    run(_train(database))
+
+    def make_rule(_: int) -> None:
+        with database() as session:
+            rules.create(session, RuleRequest(name="nightly", model="m", cron="0 2 * * *"))
+
+    def make_key(_: int) -> None:
+        with database() as session:
+            keys.create(session, "k", "viewer")
+
+    for make in (make_rule, make_key):
+        assert _at_once(6, make) == {None: 1, Conflict: 5}
+
+
+def test_what_another_request_made_or_deleted_meanwhile_is_a_conflict(database: sessionmaker[Session]) -> None:
+    model = {"name": "m", "created_at": 0.0, "workspace": "default", "last_number": 0}
+    with database() as session, writing(session):
+        session.execute(insert(tables.Model).values(id="m", **model))
+    doubles = insert(tables.Model).values(id="n", **model)
+    gone = insert(tables.Alias).values(model_id="gone", name="a", version_id="gone", revision=1)
+    incomplete = insert(tables.Model).values(id="o")
+    for statement, expected in ((doubles, Conflict), (gone, Conflict), (incomplete, type(None))):
+        with database() as session:
+            with pytest.raises(IntegrityError) as caught, writing(session):
+                session.execute(statement)
+            assert type(explained(caught.value)) is expected
+            assert not is_passing(caught.value)
 
 
 def test_of_many_who_move_an_alias_as_they_saw_it_one_does(

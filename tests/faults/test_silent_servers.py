@@ -1,4 +1,4 @@
-"""Servers that stand still or lose their connections, and an API that is told to end while it is at work."""
+"""Servers that stop or lose their connections, and an API that has to end while it is at work."""
 
 import os
 import signal
@@ -15,10 +15,10 @@ from invariants import broken
 from sqlalchemy import make_url
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.access import keys
 from app.config import settings
-from app.schemas.jobs.jobs import Job
-from app.services.access import keys
-from app.services.jobs import jobs
+from app.jobs import service as jobs
+from app.jobs.schemas import Job
 from workers.tasks import run
 
 Until = Callable[[str, Callable[[Job], bool]], Job]

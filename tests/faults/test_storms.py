@@ -1,4 +1,4 @@
-"""Requests that go on while a part of the service ends or starts anew: what was accepted is done, nothing is a 500."""
+"""Requests that go on while a part of the service ends or restarts: what was accepted is done, nothing is a 500."""
 
 import os
 import shutil
@@ -21,13 +21,13 @@ import pytest
 from invariants import broken
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.access import keys
 from app.config import settings
-from app.schemas.datasets.datasets import NewDataset
-from app.schemas.jobs.jobs import FINAL_STATES
-from app.services.access import keys
-from app.services.datasets import datasets
-from app.services.jobs import jobs
-from app.services.operation import sweeping
+from app.datasets import service as datasets
+from app.datasets.schemas import NewDataset
+from app.jobs import service as jobs
+from app.jobs.schemas import FINAL_STATES
+from app.operation import sweep as sweeping
 from app.store import db, migrate
 from app.store.files import files
 from workers.tasks import run
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.slow
 
 
 class Storm:
-    """Threads that ask an API again and again, half of them for jobs, until they are told to end."""
+    """Threads that ask an API again and again, half of them for jobs, until they are stopped."""
 
     def __init__(self, port: int, secret: str) -> None:
         self.statuses: Counter[int] = Counter()
@@ -235,8 +235,14 @@ def _await_all(database: sessionmaker[Session], ids: list[str]) -> None:
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("how", ["flushed", "frozen", "away"])
 def test_a_redis_that_fails_under_a_storm_refuses_nothing_and_loses_no_job(
-    how: str, workers: Any, redis_server: Any, database: sessionmaker[Session], dataset: Callable[..., str]
+    how: str,
+    workers: Any,
+    redis_server: Any,
+    database: sessionmaker[Session],
+    dataset: Callable[..., str],
+    configure: Callable[..., None],
 ) -> None:
+    configure(lease_seconds=30)  # no worker is lost here, also where all of them wait for the processor
     dataset()
     with database() as session:
         secret = keys.create(session, "root", "admin").secret

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from solvers.sharding.exchange import Exchange, Hub
+from solvers.sharding.shardable import shardable
 
 
 def run_shards(size: int, work: Callable[[Exchange], Any], timeout: float = 600.0) -> list[Any]:
@@ -41,7 +42,7 @@ def in_shards(solver, problem, size, states=None, stop=None):
 
     def work(exchange):
         found = []
-        for step in solver.sharded(problem, exchange, states[exchange.rank] if states else None):
+        for step in shardable(solver).sharded(problem, exchange, states[exchange.rank] if states else None):
             found.append((step, {name: np.array(array) for name, array in step.state.items()}))
             if len(found) == stop:
                 break

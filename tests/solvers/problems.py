@@ -118,6 +118,34 @@ def settings(name: str, **params: Any) -> dict[str, Any]:
     return params
 
 
+def last_of(steps: Iterator[Step]) -> Step:
+    """The last step of a training."""
+    *_, last = steps
+    return last
+
+
+def path_ends(made: Solver[Any], problem: Problem, Cs: Sequence[float], first: int = 0, start: Any = None) -> list[Any]:
+    """Of every machine on a path in C: the machine, its last step, and a copy of the state that it began from."""
+    ends: list[Any] = []
+    for at in made.at_each(Cs)[first:]:
+        if ends:
+            start = at.rescaled(problem, ends[-1][1].state, ends[-1][0].params.C)
+        before = None if start is None else {key: np.array(value) for key, value in start.items()}
+        ends.append((at, last_of(at.steps(problem, start)), before))
+    return ends
+
+
+def check_path(made: Solver[Any], problem: Problem, Cs: Sequence[float]) -> tuple[int, int]:
+    """A path in C has true bounds; the epochs that it takes, and those of its points alone."""
+    ends, alone = path_ends(made, problem, Cs), [last_of(made.at(C).steps(problem)) for C in sorted(Cs)]
+    assert [at.params.C for at, _, _ in ends] == sorted(Cs)
+    for (_, end, _), other in zip(ends, alone, strict=True):
+        assert end.converged
+        assert end.dual <= other.primal * (1 + 1e-6)
+        assert other.dual <= end.primal * (1 + 1e-6)
+    return sum(end.epoch for _, end, _ in ends), sum(other.epoch for other in alone)
+
+
 def linear_map(model: Model) -> NDArray[np.float64]:
     """W (k, d) of a model whose scores are linear, or its parts' are, whatever it keeps, without its intercept."""
     if isinstance(model, SubtreeModel):

@@ -82,7 +82,7 @@ def test_two_that_save_at_once_leave_each_signature_its_own_code(tmp_path: Path)
     def before(event: threading.Event, wait: threading.Event, save: Callable[..., None]) -> Callable[..., None]:
         def save_later(*args: Any) -> None:
             event.set()
-            wait.wait(0.5)  # who holds the lock waits in vain
+            wait.wait(0.5)  # the holder of the lock waits without effect
             save(*args)
 
         return save_later

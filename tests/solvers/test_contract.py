@@ -20,7 +20,7 @@ METHODS = [name for name, method in SOLVERS.items() if not method.chooses]
 CERTIFIED = [name for name in METHODS if SOLVERS[name].handles.certified]
 everywhere = pytest.mark.parametrize("name", METHODS)
 where_certified = pytest.mark.parametrize("name", CERTIFIED)
-LINEAR = [name for name in CERTIFIED if not issubclass(SOLVERS[name], Boosting)]
+LINEAR = [name for name in CERTIFIED if not issubclass(SOLVERS[name], Boosting) and not SOLVERS[name].uses_names]
 where_linear = pytest.mark.parametrize("name", LINEAR)
 # whose classes' weights are what is regularised, and what scores
 where_scores_are_linear = pytest.mark.parametrize(
@@ -38,6 +38,8 @@ CHANCELESS = {
 }
 # whose result is a path of choices, not an optimum, which equally good weak learners or clusters turn this way or that
 GREEDY = {"adaboost_ecc", "adaboost_mh", "adaboost_mo", "label_trees"}
+# whose candidates are lists: equal scores are in the order of the classes
+RANKED = {"subjects"}
 
 
 def solver(name: str, seed: int = 0, **params) -> Solver:
@@ -71,7 +73,8 @@ def test_the_gap_is_never_negative_and_the_dual_never_falls(name, dtype):
 @where_certified
 def test_a_tighter_tolerance_gives_a_smaller_gap(name):
     gaps = [last_of(solver(name, tol=tol, dtype="float64").steps(small())).gap for tol in (1e-1, 1e-3, 1e-5)]
-    assert gaps[0] > gaps[1] > gaps[2]
+    # Newton's method may pass two tolerances in one step
+    assert gaps[0] > gaps[2] if name in RANKED else gaps[0] > gaps[1] > gaps[2]
     assert all(gap <= tol for gap, tol in zip(gaps, (1e-1, 1e-3, 1e-5), strict=True))
 
 
@@ -108,7 +111,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_another_path_where_t
     assert np.array_equal(scores[0], scores[2]) == (name in CHANCELESS)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in GREEDY])
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in GREEDY | RANKED])
 def test_permuting_the_classes_permutes_the_scores(name):
     problem = with_tree(small())
     turn = np.array([3, 0, 4, 1, 2])
@@ -191,13 +194,13 @@ def test_labels_that_a_method_does_not_take_are_refused_by_name(name):
     method = SOLVERS[name](parse_params(name, {}))
     single = small()
     if not method.handles.multilabel:
-        with pytest.raises(ProblemError, match=f"{name} takes one label an example, and sets of labels were given"):
+        with pytest.raises(ProblemError, match=f"{name} needs one label per example; sets of labels were given"):
             next(method.steps(small_sets()))
     if not method.handles.flat:
         with pytest.raises(ProblemError, match=f"{name} needs a label tree"):
             next(method.steps(single))
     if not (method.handles.flat or method.handles.tree):
-        with pytest.raises(ProblemError, match=f"{name} takes sets of labels, and one label"):
+        with pytest.raises(ProblemError, match=f"{name} needs sets of labels; one label"):
             next(method.steps(with_tree(single)))
 
 

@@ -93,6 +93,7 @@ SETS = {
     "hierarchical_svm": "hierarchical/test_node_machines.py",
     "hierarchical_rls": "hierarchical/test_node_machines.py",
     "label_trees": "hierarchical/test_learnt_trees.py",
+    "subjects": "subjects/test_subjects.py",
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 from solvers import methods
 from solvers.core.base import ParamsError
 from solvers.registry import SOLVERS, UnknownSolverError, find, parse_params
+from solvers.sharding.shardable import shardable
 
 
 def test_every_file_of_methods_brings_the_method_of_its_name():
@@ -77,3 +78,9 @@ def test_a_fault_within_a_parameter_is_pointed_at_by_keys_alone():
     with pytest.raises(ParamsError) as caught:
         parse_params("spoc", {"gamma": "big"})
     assert {pointer for pointer, _ in caught.value.items} == {"/gamma"}
+
+
+def test_methods_that_are_trained_in_shards_say_by_what() -> None:
+    for name, kind in SOLVERS.items():
+        if kind.handles.shards:
+            assert shardable(kind(kind.Params())).solver.name == name

@@ -9,7 +9,7 @@ from workers.running import draining
 
 @pytest.fixture
 def interrupt(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
-    """``interrupt(n)``: the n-th time that the worker asks whether it shall end, the answer is yes."""
+    """``interrupt(n)``: the n-th time that the worker asks whether it is to end, the answer is yes."""
 
     def after(asked: int) -> None:
         answers = iter([False] * (asked - 1))

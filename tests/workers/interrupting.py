@@ -3,7 +3,7 @@
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from app.services.operation import sweeping
+from app.operation import sweep as sweeping
 from app.store import tables
 from app.store.db import db_now, writing
 

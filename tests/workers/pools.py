@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.services.engine import live_workers
+from app.jobs import workers as live_workers
 from app.store import tables
 from app.store.db import reading
 from workers.sharding.shard import run_shard

@@ -14,18 +14,19 @@ import scipy.sparse as sp
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict
-from app.schemas.evaluations import EvaluateRequest
-from app.schemas.jobs.compression import CompressRequest
-from app.schemas.jobs.jobs import Job, TrainRequest
-from app.schemas.models.models import ModelVersion
-from app.services.evaluations import comparisons
-from app.services.evaluations.comparisons import Side
-from app.services.exports import archive_imports, archives
-from app.services.exports.model_cards import model_card
-from app.services.exports.onnx_models import onnx_model
-from app.services.jobs import jobs
-from app.services.models import aliases, models
-from app.services.predictions.model_cache import ModelCache, load_version
+from app.evaluations import comparisons
+from app.evaluations.comparisons import Side
+from app.evaluations.schemas import EvaluateRequest
+from app.exports import archive_imports, archives
+from app.exports.model_cards import model_card
+from app.exports.onnx_models import onnx_model
+from app.jobs import service as jobs
+from app.jobs.request_schemas import CompressRequest
+from app.jobs.schemas import Job, TrainRequest
+from app.models import aliases
+from app.models import service as models
+from app.models.schemas import ModelVersion
+from app.predictions.model_cache import ModelCache, load_version
 from app.store.files import files
 from solvers.core.stored_models import load_model
 from workers.job_kinds.compressing import Pruning
@@ -62,20 +63,25 @@ def test_a_copy_in_half_precision_is_a_version_with_lineage_its_loss_and_no_cert
     dataset()
     source = _trained(database, test_fraction=0.3)
     copy = _copied(database, float16=True)
-    told = copy.copy_of
-    assert told is not None
-    assert (copy.version, told.version, told.version_sha256) == (2, 1, source.sha256)
-    assert (told.float16, told.prune_share, told.prune_below, told.pruned) == (True, None, None, 0)
+    copied_from = copy.copy_of
+    assert copied_from is not None
+    assert (copy.version, copied_from.version, copied_from.version_sha256) == (2, 1, source.sha256)
+    assert (copied_from.float16, copied_from.prune_share, copied_from.prune_below, copied_from.pruned) == (
+        True,
+        None,
+        None,
+        0,
+    )
     assert source.gap is not None
-    assert (copy.gap, copy.primal, copy.dual, told.gap) == (None, None, None, source.gap)
-    assert (told.part, told.dataset_sha256) == ("test", source.dataset_sha256)
-    assert told.n_rows > 0
-    assert told.agreement >= 0.9
-    assert told.error_source == pytest.approx(source.metrics["test"]["error"])
+    assert (copy.gap, copy.primal, copy.dual, copied_from.gap) == (None, None, None, source.gap)
+    assert (copied_from.part, copied_from.dataset_sha256) == ("test", source.dataset_sha256)
+    assert copied_from.n_rows > 0
+    assert copied_from.agreement >= 0.9
+    assert copied_from.error_source == pytest.approx(source.metrics["test"]["error"])
     assert copy.metrics["test"].keys() == source.metrics["test"].keys()
-    assert copy.metrics["test"]["error"] == pytest.approx(told.error)
-    assert told.loss_low <= told.error - told.error_source <= told.loss_high
-    assert told.memory_bytes < told.memory_bytes_source
+    assert copy.metrics["test"]["error"] == pytest.approx(copied_from.error)
+    assert copied_from.loss_low <= copied_from.error - copied_from.error_source <= copied_from.loss_high
+    assert copied_from.memory_bytes < copied_from.memory_bytes_source
     with database() as session:
         folder = models.artefact(session, copy.id)
         model, lineage = load_model(folder / "model", verify=True)
@@ -203,11 +209,14 @@ def test_copies_of_copies_and_models_without_weights_are_refused(
     job = _submit(database, version=3, float16=True)
     assert job.state == "failed"
     assert job.error is not None
-    assert "has no weights of features that could be smaller" in job.error.detail
+    assert "has no feature weights to compress" in job.error.detail
 
 
 def test_nothing_to_be_smaller_and_two_ways_of_pruning_are_refused() -> None:
-    for given, fault in (({}, "say how it shall be smaller"), ({"prune_share": 0.5, "prune_below": 1.0}, "not both")):
+    for given, fault in (
+        ({}, "at least one of float16, prune_share and prune_below"),
+        ({"prune_share": 0.5, "prune_below": 1.0}, "not both"),
+    ):
         with pytest.raises(ValueError, match=fault):
             CompressRequest.model_validate({"kind": "compress", "model": "m", **given})
 

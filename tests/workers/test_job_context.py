@@ -1,19 +1,22 @@
 """The context of a job: heartbeats, patience with the database, and its end."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from numba.core import event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs.jobs import TrainRequest
-from app.services.engine import job_steps, leases
-from app.services.engine.leases import Fenced, Lease
-from app.services.jobs import jobs
+from app.jobs import leases
+from app.jobs import service as jobs
+from app.jobs import steps as job_steps
+from app.jobs.leases import Fenced, Lease
+from app.jobs.schemas import TrainRequest
 from app.store import tables
-from workers.running import draining
+from workers.running import compiling, draining, job_context
 from workers.running.job_context import Cancelled, Drained, JobContext
 
 STEP = {"epoch": 1, "primal": 2.0, "dual": 1.0, "gap": 0.5, "violation": None, "seconds": 0.1}
@@ -86,7 +89,7 @@ def test_work_that_cannot_be_interrupted_is_cancelled_in_its_stead(
         with database() as session:
             jobs.cancel(session, lease.job_id)
             _until(lambda: jobs.get(session, lease.job_id).state == "cancelled")
-        # until the heartbeat knows that it has ended the job, the work is told to end it
+        # until the heartbeat knows that it has ended the job, the work is ended with it
         _until(lambda: _raises(lambda: context.phase("training"), Fenced, but=Cancelled))
 
 
@@ -98,6 +101,29 @@ def test_work_that_cannot_be_interrupted_is_given_back_in_its_stead(
         context.phase("features")
         draining.request()
         _until(lambda: jobs.get(session, lease.job_id).state == "queued")
+    with pytest.raises(Fenced):
+        context.end("failed")
+
+
+@pytest.mark.parametrize("wish", ["cancel", "drain"])
+def test_long_steps_do_not_keep_a_wish_to_stop_waiting(
+    database: sessionmaker[Session],
+    lease: Lease,
+    configure: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    wish: str,
+) -> None:
+    configure(heartbeat_seconds=0.02)
+    monkeypatch.setattr(job_context, "_CANCEL_SECONDS", 0.1)
+    monkeypatch.setattr(job_context, "_DRAIN_SECONDS", 0.1)
+    with JobContext(lease, time.monotonic()) as context, database() as session:
+        context.phase("training", at_once=False)
+        if wish == "cancel":
+            jobs.cancel(session, lease.job_id)
+        else:
+            draining.request()
+        expected = "cancelled" if wish == "cancel" else "queued"
+        _until(lambda: jobs.get(session, lease.job_id).state == expected)
     with pytest.raises(Fenced):
         context.end("failed")
 
@@ -177,3 +203,28 @@ def _raises(call: Callable[[], object], error: type[Exception], but: type[Except
     except but:
         return False
     return False
+
+
+def test_a_training_that_compiles_says_so_until_its_next_step(database: sessionmaker[Session], lease: Lease) -> None:
+    def phase() -> str:
+        with database() as session:
+            progress = jobs.get(session, lease.job_id).progress
+            assert progress is not None
+            return progress.phase
+
+    with JobContext(lease, time.monotonic()) as context, compiling.noticed(context.compiling):
+        context.phase("features")
+        event.start_event("numba:compile")
+        assert phase() == "features"
+        context.phase("training", at_once=False)
+        event.start_event("numba:compile")
+        assert phase() == "compiling"
+        event.end_event("numba:compile")
+        context.step({**STEP, "number": 0}, {"epoch": 1})
+        assert phase() == "training"
+        other = threading.Thread(target=event.start_event, args=("numba:compile",))
+        other.start()
+        other.join()
+        assert phase() == "training"
+    event.start_event("numba:compile")
+    assert phase() == "training"

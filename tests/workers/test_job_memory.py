@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs.jobs import Job, TrainRequest
-from app.services.jobs import jobs
-from app.services.models import models
-from app.services.predictions.model_cache import ModelCache
-from app.services.predictions.predictions import predict
+from app.jobs import service as jobs
+from app.jobs.schemas import Job, TrainRequest
+from app.models import service as models
+from app.predictions.model_cache import ModelCache
+from app.predictions.service import predict
 from solvers.core import memory
 from workers.running import job_memory
 from workers.tasks import run

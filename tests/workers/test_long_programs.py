@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs.jobs import TrainRequest
-from app.services.jobs import jobs
+from app.jobs import service as jobs
+from app.jobs.schemas import TrainRequest
 from solvers.output_codes.design import highs_process, linear_programs
 from workers.tasks import run
 

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.services.engine import queue_order
+from app.jobs import queue as queue_order
 from app.store import tables
 from app.store.db import new_id, reading, writing
 from app.store.queue import GENERAL

@@ -104,7 +104,7 @@ def test_a_silent_peer_is_given_up_after_the_timeout(gang: Gang) -> None:
 
 def test_a_shard_that_does_not_come_is_given_up_after_the_timeout(redis_url: str) -> None:
     open_gang(redis_url, NAME)
-    with pytest.raises(ExchangeError, match="not all shards were there after"):
+    with pytest.raises(ExchangeError, match="not all shards had connected after"):
         PairExchange(redis_url, NAME, 0, 2, address="127.0.0.1", timeout=0.2)
 
 

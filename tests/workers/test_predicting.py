@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,23 @@ import pytest
 from interrupting import Crash, expire
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.datasets import service as datasets
 from app.errors import Conflict, InvalidInput, NotFound
-from app.schemas.jobs.jobs import TrainRequest
-from app.schemas.predictions.batch_predictions import BatchPredictRequest
-from app.services.datasets import datasets
-from app.services.jobs import jobs
-from app.services.operation import sweeping
-from app.services.predictions import batch_predictions
-from app.services.predictions.model_cache import ModelCache
-from app.services.predictions.predictions import predict
+from app.hierarchies.version_labels import VersionLabels
+from app.jobs import service as jobs
+from app.jobs.schemas import TrainRequest
+from app.operation import sweep as sweeping
+from app.predictions import batch_predictions
+from app.predictions.model_cache import ModelCache
+from app.predictions.schemas import BatchPredictRequest
+from app.predictions.service import predict
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.files import files
 from app.store.scope import DEFAULT
 from solvers.metrics.ranking import Ranking
 from workers.job_kinds import predicting
-from workers.job_kinds.answer_files import answers
+from workers.job_kinds.answer_files import Answers
 from workers.tasks import run
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -98,6 +100,23 @@ def test_every_format_has_the_same_rows(session: Session, dataset: Callable[...,
 
 
 @on_sqlite
+def test_files_tell_how_many_terms_of_each_text_are_known(
+    session: Session, database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    known = [("red apple", "a"), ("blue sea", "b"), ("red sea", "b"), ("apple", "a")] * 4
+    dataset("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in known), format="jsonl")
+    trained(session)
+    asked = ["red red apple", "qwertz", "", "the sea"]
+    rows = "".join(json.dumps({"text": text, "label": "a"}) + "\n" for text in asked)
+    dataset(rows, "asked", format="jsonl")
+    lines = pq.read_table(predicted(session, dataset="asked")).to_pylist()
+    assert [line["known_terms"] for line in lines] == [2, 0, 0, 1]
+    loaded = ModelCache(database, 1 << 30).get((DEFAULT, "m", None, None))
+    answered = predict(loaded, {"instances": [{"text": text} for text in asked]}, 1000)["predictions"]
+    assert [one["known_terms"] for one in answered] == [2, 0, 0, 1]
+
+
+@on_sqlite
 def test_models_that_name_sets_give_lists(
     session: Session, dataset: Callable[..., str], hierarchy: Callable[..., str]
 ) -> None:
@@ -106,9 +125,15 @@ def test_models_that_name_sets_give_lists(
     trained(session, solver="node_svm", hierarchy="tree")
     table = pq.read_table(predicted(session)).to_pylist()
     assert all(isinstance(line["labels"], list) for line in table)
-    assert any({"even", "class0"} <= set(line["labels"]) for line in table)
+    assert any("class0" in line["labels"] and "even" not in line["labels"] for line in table)
+    assert all(path[-1] == label for line in table for path, label in zip(line["paths"], line["labels"], strict=True))
     csv = pacsv.read_csv(io.BytesIO(predicted(session, format="csv").read_bytes())).to_pylist()
-    assert [json.loads(line["labels"]) for line in csv] == [line["labels"] for line in table]
+    assert [json.loads(line["paths"]) for line in csv] == [line["paths"] for line in table]
+    assert [line["labels"] for line in csv] == [";".join(line["labels"]) for line in table]
+    listed = pq.read_table(predicted(session, top_k=4)).to_pylist()
+    assert all(len(line["labels"]) + len(line["alternatives"]) <= max(4, len(line["labels"])) for line in listed)
+    assert any(line["alternatives"] for line in listed)
+    assert not any(set(line["labels"]) & set(line["alternatives"]) for line in listed)
 
 
 @on_sqlite
@@ -199,11 +224,16 @@ def test_files_are_kept_for_a_time(
 
 
 def test_the_prediction_comes_first_even_where_the_order_differs_in_the_last_bits() -> None:
-    classes = np.array(["a", "b", "c"], object)
+    model = SimpleNamespace(classes=("a", "b", "c"), back_off=None, names_sets=False)
+    version = SimpleNamespace(model="m", version=1)
+    loaded: Any = SimpleNamespace(model=model, tree=None, labels=VersionLabels(), version=version)
+    request = BatchPredictRequest(model="m", dataset="d", top_k=3)
     values = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, -np.inf]])
-    table = answers(np.arange(2), Ranking(values, predicted=np.array([1, 1])), classes, 3).to_pylist()
+    table = Answers(loaded, request).table(np.arange(2), Ranking(values, predicted=np.array([1, 1]))).to_pylist()
     assert [table[0][name] for name in ("label", "label_2", "label_3")] == ["b", "a", "c"]
     assert [table[1][name] for name in ("label", "label_2", "label_3")] == ["b", "a", None]
-    table = answers(np.arange(2), Ranking(values, tells_probabilities=True), classes, 9).to_pylist()
+    request = request.model_copy(update={"top_k": 9})
+    table = Answers(loaded, request).table(np.arange(2), Ranking(values, tells_probabilities=True)).to_pylist()
     assert table[1]["probability_3"] is None
-    assert len(table[0]) == 10
+    assert {"label_3", "name_3", "probability_3"} < table[0].keys()
+    assert "label_4" not in table[0]

@@ -11,7 +11,15 @@ from exchanging import NAME, gangs
 
 from solvers.sharding.exchange import gather, reduce
 from workers.sharding.exchange import RedisExchange
-from workers.sharding.gang_keys import RedisLostError, await_gang, break_gang, close_gang, open_gang
+from workers.sharding.gang_keys import (
+    RedisLostError,
+    await_gang,
+    break_gang,
+    close_gang,
+    open_gang,
+    say_compiling,
+    was_compiling,
+)
 
 
 @pytest.fixture
@@ -278,3 +286,13 @@ def test_waiting_for_a_gang_ends_with_the_lease_and_with_patience(redis_url):
         await_gang(redis_url, NAME, 600.0, fenced)
     with pytest.raises(RedisLostError):
         await_gang(redis_url, NAME, 0.05, lambda: None)
+
+
+def test_a_shard_that_compiles_tells_the_coordinator_once(redis_url: str) -> None:
+    say_compiling(redis_url, "gang")
+    assert not was_compiling(redis_url, "gang")
+    open_gang(redis_url, "gang")
+    say_compiling(redis_url, "gang")
+    assert was_compiling(redis_url, "gang")
+    assert not was_compiling(redis_url, "gang")
+    close_gang(redis_url, "gang")

@@ -8,11 +8,12 @@ from interrupting import Crash, expire
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.schemas.jobs.jobs import TrainRequest
-from app.services.engine import job_steps
-from app.services.jobs import jobs
-from app.services.models import models, versions
-from app.services.operation import sweeping
+from app.jobs import service as jobs
+from app.jobs import steps as job_steps
+from app.jobs.schemas import TrainRequest
+from app.models import service as models
+from app.models import versions
+from app.operation import sweep as sweeping
 from app.store import tables
 from app.store.files import files
 from app.version import VERSION

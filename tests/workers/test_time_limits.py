@@ -8,10 +8,10 @@ from sqlalchemy import delete
 from sqlalchemy.orm import Session, sessionmaker
 
 from app import logs
-from app.schemas.jobs.jobs import Job, TrainRequest
-from app.services.engine import job_logs
-from app.services.jobs import jobs
-from app.services.models import models
+from app.jobs import logs as job_logs
+from app.jobs import service as jobs
+from app.jobs.schemas import Job, TrainRequest
+from app.models import service as models
 from app.store import tables
 from app.store.db import writing
 from workers.running.job_context import JobContext, TimeUp

@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from app.datasets import rows as dataset_rows
+from app.datasets.recipe_schemas import TextRecipe
 from app.features.load import load_features
-from app.schemas.datasets.texts import TextRecipe
-from app.schemas.jobs.jobs import TrainRequest
-from app.services.datasets import dataset_rows
-from app.services.engine import job_steps
-from app.services.jobs import jobs
-from app.services.models import models
+from app.jobs import service as jobs
+from app.jobs import steps as job_steps
+from app.jobs.schemas import TrainRequest
+from app.models import service as models
 from app.store import tables
 from app.store.corpus import open_corpus
 from app.store.files import Files, files
@@ -50,7 +50,9 @@ def test_a_job_ends_with_a_version_that_can_be_traced(
     assert version.gap is not None
     assert version.gap <= 1e-3
     assert (version.dataset, version.job, version.seed, version.params["C"]) == (dataset_id, job.id, 3, 0.5)
-    assert version.n_train == 48
+    assert version.n_train == 60
+    assert version.refit is not None
+    assert (version.refit.n_measured, version.refit.n_test) == (48, 12)
     assert set(version.metrics) == {"train", "test"}
     assert version.metrics["test"]["error"] < version.metrics["test"]["majority_error"]
     with database() as session:
@@ -99,7 +101,7 @@ def test_linear_algebra_takes_no_more_threads_than_the_job(
         run(job.id)
         session.expire_all()
         assert jobs.get(session, job.id).state == "succeeded"
-    assert max(taken) == threads  # a library that was loaded meanwhile may stand at one
+    assert max(taken) == threads  # a library that was loaded meanwhile may be at one
 
 
 def test_steps_tell_the_measures_of_their_method(
@@ -108,7 +110,7 @@ def test_steps_tell_the_measures_of_their_method(
     dataset()
     params = {"max_epochs": 12, "validation": 0.25, "patience": 12}
     with database() as session:
-        request = TrainRequest(dataset="digits", model="m", solver="multiboost_cw", params=params, seed=3)
+        request = TrainRequest(dataset="digits", model="m", solver="multiboost_cw", params=params, seed=3, refit=False)
         job = jobs.submit(session, request)
         run(job.id)
         steps = job_steps.steps(session, job.id).steps
@@ -191,7 +193,7 @@ def test_the_weights_of_the_training_rows_multiply_their_losses(
     dataset_id = dataset(text, format=format, **options)
     with database() as session:
         request = TrainRequest(
-            solver="weston_watkins", dataset="digits", model="m", params={"tol": 1e-6}, test_fraction=0.25
+            solver="weston_watkins", dataset="digits", model="m", params={"tol": 1e-6}, test_fraction=0.25, refit=False
         )
         run(jobs.submit(session, request).id)
         version = models.version(session, "m")

@@ -10,20 +10,21 @@ from interrupting import Crash, expire
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.access import quotas
 from app.errors import Conflict, InvalidInput
 from app.features.text import TextFeatures
-from app.schemas.jobs.jobs import Job, stored_request
-from app.schemas.jobs.tuning import Trial, TuneRequest
-from app.services.access import quotas
-from app.services.engine import leases, queue_order
-from app.services.jobs import jobs, tunings
-from app.services.models import models
+from app.jobs import leases, tunings
+from app.jobs import queue as queue_order
+from app.jobs import service as jobs
+from app.jobs.request_schemas import Trial, TuneRequest
+from app.jobs.schemas import Job, stored_request
+from app.models import service as models
 from app.store import tables
 from app.store.db import db_now, writing
 from app.store.files import files
 from app.store.queue import GENERAL
 from solvers.core.stored_models import load_model
-from workers.job_kinds import trial
+from workers.job_kinds import tuning
 from workers.phases import driving
 from workers.tasks import run
 
@@ -86,7 +87,9 @@ def test_the_best_trial_is_trained_on_all_rows_and_published(
     with database() as session:
         version = models.version(session, "m")
         _, manifest = load_model(models.artefact(session, version.id) / "model")
-    assert (version.job, version.dataset, version.n_train, version.seed) == (id, dataset_id, 48, 5)
+    assert (version.job, version.dataset, version.n_train, version.seed) == (id, dataset_id, 60, 5)
+    assert version.refit is not None
+    assert version.refit.n_measured == 48
     assert version.gap is not None
     assert version.dataset_sha256 == trials[0].dataset_sha256
     assert manifest["tuning"]["trial_job"] == trials[0].job
@@ -148,7 +151,7 @@ def test_a_trial_whose_worker_is_killed_goes_on_with_the_fold_that_it_was_in(
     _work(database, whole)
     id = _submit(database, folds=2)
     run(id)
-    measured = trial.measured
+    measured = tuning.measured
     calls = iter(range(100))
 
     def die_in_the_second_fold(*given: Any) -> dict[str, float]:
@@ -157,7 +160,7 @@ def test_a_trial_whose_worker_is_killed_goes_on_with_the_fold_that_it_was_in(
         return measured(*given)
 
     with monkeypatch.context() as broken:
-        broken.setattr(trial, "measured", die_in_the_second_fold)
+        broken.setattr(tuning, "measured", die_in_the_second_fold)
         with pytest.raises(Crash):
             run(id)
     killed = next(each for each in _trials(database, id) if each.state == "running")
@@ -292,7 +295,7 @@ def test_a_tuning_fails_where_all_trials_do(
         raise MemoryError
 
     with monkeypatch.context() as small:
-        small.setattr(trial, "make", no_memory)
+        small.setattr(tuning, "make", no_memory)
         job = _work(database, id)
     assert job.state == "failed"
     assert job.error is not None
@@ -312,7 +315,7 @@ def test_halving_gives_more_epochs_to_the_better_part(
     assert _work(database, id).state == "succeeded"
     trials = _trials(database, id)
     assert sorted({(each.rung, each.max_epochs) for each in trials}) == [(0, 1), (1, 2), (2, None)]
-    # those that converge early stand as they are
+    # those that converge early are not repeated
     assert [5, 3, 2] >= [sum(each.rung == rung for each in trials) for rung in range(3)] >= [5, 1, 1]
     assert [each.rank for each in trials if each.rank is not None] == [1, 2, 3, 4, 5]
 

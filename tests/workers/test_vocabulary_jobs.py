@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput
+from app.evaluations import service as evaluations
+from app.evaluations.schemas import EvaluateRequest
 from app.formats.hierarchies.vocabulary import Dropped, Label, Vocabulary
-from app.schemas.evaluations import EvaluateRequest
-from app.schemas.jobs.jobs import TrainRequest
-from app.schemas.predictions.predictions import PredictResponse
-from app.services.hierarchies import hierarchies
-from app.services.hierarchies.version_labels import KEPT, VersionLabels, of_details, of_hierarchy
-from app.services.jobs import jobs
-from app.services.models import models
-from app.services.predictions.drift import drift
-from app.services.predictions.model_cache import ModelCache
-from app.services.predictions.predictions import predict
+from app.hierarchies import service as hierarchies
+from app.hierarchies.version_labels import KEPT, VersionLabels, of_details, of_hierarchy
+from app.jobs import service as jobs
+from app.jobs.schemas import TrainRequest
+from app.models import service as models
+from app.predictions.drift import drift
+from app.predictions.model_cache import ModelCache
+from app.predictions.schemas import PredictResponse
+from app.predictions.service import predict
 from solvers.labels.label_sets import with_ancestors
 from solvers.labels.taxonomy import Taxonomy
 from workers.tasks import run
@@ -96,6 +97,33 @@ def test_retired_labels_are_mapped_and_answers_tell_what_the_vocabulary_says(
             predict(loaded, {**asked, "language": language}, 10)
 
 
+def test_rows_may_name_their_concepts(database: sessionmaker[Session], dataset: Callable[..., str], kept: str) -> None:
+    dataset(_rows(["Baking", "u:soup", "HANDWERK", "u:bake"]))
+    with database() as session:
+        _train(session)
+        version = models.version(session, "m")
+        assert (version.n_classes, version.report["labels_mapped"]) == (3, 20.0)
+        id = jobs.submit(session, EvaluateRequest(kind="evaluate", model="m", dataset="digits", part="all")).id
+        run(id)
+        assert jobs.get(session, id).state == "succeeded"
+        (found,) = evaluations.page(session).items
+        assert found.unknown_rows == 0
+
+
+def test_a_name_of_several_concepts_is_refused_with_their_ids(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    tree = Taxonomy.from_edges([("root", "u:bank"), ("root", "u:shore"), ("root", "u:soup")])
+    both = {"u:bank": Label(names={"en": "Bank"}), "u:shore": Label(names={"en": "bank"})}
+    dataset(_rows(["bank", "u:soup"]))
+    with database() as session:
+        hierarchies.register(session, "tree", "skos", Vocabulary(tree, both, {}, []))
+        request = TrainRequest(dataset="digits", hierarchy="tree", model="m", solver="weston_watkins")
+        with pytest.raises(InvalidInput) as caught:
+            jobs.submit(session, request)
+    assert "'bank' is the name of 'u:bank', 'u:shore': use the id of one" in caught.value.errors[0].detail
+
+
 def test_drift_tells_the_names_of_labels(
     database: sessionmaker[Session], dataset: Callable[..., str], kept: str
 ) -> None:
@@ -104,7 +132,7 @@ def test_drift_tells_the_names_of_labels(
         _train(session)
     loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
     assert loaded.reference is not None
-    found = drift(loaded, {("label", 0): 3, ("score", 0): 3}, 7).labels
+    found = drift(loaded, {("label", 0): 30, ("score", 0): 30}, 7).labels
     assert found is not None
     assert {each.label: each.names for each in found.moved} == {
         "u:bake": {"en": "Baking", "de": "Backen"},

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.datasets import appending
+from app.datasets.schemas import NewRows
 from app.errors import InvalidInput, NotFound
-from app.schemas.datasets.datasets import NewRows
-from app.schemas.evaluations import EvaluateRequest
-from app.schemas.jobs.jobs import Job, TrainRequest
-from app.services.datasets import appending
-from app.services.evaluations import evaluations
-from app.services.jobs import jobs
-from app.services.models import models
+from app.evaluations import service as evaluations
+from app.evaluations.schemas import EvaluateRequest
+from app.jobs import service as jobs
+from app.jobs.schemas import Job, TrainRequest
+from app.models import service as models
 from app.store.files import files
 from solvers.core.stored_models import load_model
 from workers.tasks import run
@@ -62,7 +62,9 @@ def test_a_version_begins_from_the_one_before_and_reaches_the_optimum_of_all_row
     assert lineage["warm_start"] == "m@1"
     assert len(lineage["duals_sha256"]) == 64
     # the evaluation knows which rows were held out, although former rows stayed where they were
-    assert (found.part, found.n_rows) == ("test", 84 - second.n_train)
+    assert second.refit is not None
+    assert second.n_train == 84
+    assert (found.part, found.n_rows) == ("test", 84 - second.refit.n_measured)
 
 
 def test_where_a_training_cannot_begin_is_told_before_it_is_queued(

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.errors import Conflict, InvalidInput
+from app.formats.label_forms import label_type, with_labels_of
 from app.formats.table import FormatError
 from app.store import tables
 from app.store.corpus import Corpus, open_corpus, save_extended
@@ -31,10 +32,11 @@ def append_rows(context: JobContext) -> None:
     base, source = newest_version(context, store)
     corpus = open_corpus(store, base.path)
     try:
-        parsed = parsed_file(store.path(source), {**request, **_reported(corpus, request)})
+        parsed = parsed_file(store.path(source), {**request, **_reported(corpus, request), **_types(corpus, request)})
     except FormatError as error:
         store.delete(source)  # no other attempt would read it
         raise not_readable(store, folder, error) from error
+    parsed = with_labels_of(parsed, corpus.labels, request.get("merge_labels") or ())
     try:
         same_columns = request["format"] in _TABLES
         extension = extended(corpus.head(), corpus.parts, parsed, request["part"], same_columns)
@@ -43,7 +45,7 @@ def append_rows(context: JobContext) -> None:
         raise InvalidInput(str(error)) from None
     n_labels, most = len(extension.whole.labels), settings().max_classes
     if n_labels > most:
-        raise InvalidInput(f"the dataset would have {n_labels:,} classes; at most {most:,} are taken here")
+        raise InvalidInput(f"the dataset would have {n_labels:,} classes; at most {most:,} are allowed")
     context.phase("saving", fraction=0.5)
     statistics = statistics_of(extension.whole)
     path = folder_of(lease)
@@ -56,7 +58,7 @@ def append_rows(context: JobContext) -> None:
         F = tables.Feedback
         mine = select(func.count()).select_from(F).where(F.job_id == lease.job_id)
         if session.scalars(mine).one() != request.get("feedback", 0):  # an end that was not the last let others have it
-            raise Conflict("some of the feedback was deleted or appended by another job meanwhile")
+            raise Conflict("some of this feedback was deleted, or another job has appended it; read the feedback again")
         return NextVersion(base, lease, sha256, path, parsed.kind, statistics).add(session)
 
     context.succeed(finish)
@@ -64,7 +66,7 @@ def append_rows(context: JobContext) -> None:
 
 
 def _reported(corpus: Corpus, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Where columns were told by their values, what they were told to be: new values tell nothing else."""
+    """Types of columns that were inferred from earlier values; new values do not change them."""
     columns = corpus.columns
     if columns is None or not request.get("infer_columns"):
         return {}
@@ -73,3 +75,12 @@ def _reported(corpus: Corpus, request: Mapping[str, Any]) -> dict[str, Any]:
         "number_columns": columns.numbers,
         "category_columns": columns.categories,
     }
+
+
+def _types(corpus: Corpus, request: Mapping[str, Any]) -> dict[str, Any]:
+    """How to read labels and categories: new rows are read like those of the dataset, whatever their values."""
+    types = {} if corpus.columns is None else corpus.columns.types
+    given: dict[str, Any] = {"column_types": [f"{column}={type}" for column, type in types.items()]}
+    if request.get("label_type") is None and corpus.labels:
+        given["label_type"] = corpus.label_type or label_type(corpus.labels)
+    return given

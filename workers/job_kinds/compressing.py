@@ -9,12 +9,14 @@ from sqlalchemy.orm import Session
 from threadpoolctl import threadpool_limits
 
 from app.errors import InvalidInput
-from app.schemas.evaluations import McNemar
-from app.schemas.jobs.compression import CompressRequest, CopyOf
-from app.services.jobs import compression
-from app.services.models import models, versions
-from app.services.models.model_rows import matrix
-from app.services.predictions import answer_reference
+from app.evaluations.schemas import McNemar
+from app.jobs import compression
+from app.jobs.request_schemas import CompressRequest, CopyOf
+from app.models import service as models
+from app.models import versions
+from app.models.rows import matrix
+from app.predictions import answer_reference
+from app.predictions.model_cache import LoadedModel, load_version
 from app.store import tables
 from app.store.files import MANIFEST, Files, files
 from app.version import VERSION
@@ -72,35 +74,56 @@ def compress(context: JobContext) -> None:
         source = context.read(lambda session: session.get(tables.ModelVersion, data.loaded.version.id))
         if source is None:
             raise InvalidInput("the version was deleted")
-        pruning = Pruning(request.prune_share, request.prune_below)
-        try:
-            made = data.loaded.model.smaller(pruning, request.float16)
-        except ValueError as error:
-            raise InvalidInput(f"the version cannot be made smaller: {error}") from error
         path = f"models/{context.lease.job_id}.{context.lease.attempt}"
-        sha256 = _write(context, store, data, source, made, path)
+        store.delete(path)
+        loaded = data.loaded
+        if loaded.measured:
+            # the loss is that of the measured model, which has not seen the rows; both get a smaller copy
+            served = context.read(lambda session: load_version(session, loaded.version))
+            beside = f"{path}/{versions.MEASURED}"
+            _write(context, store, data, source, loaded, _smaller(loaded, request)[0], beside)
+            measured, _ = load_model(store.path(beside) / "model", verify=True)
+        else:
+            served = loaded
+        made, pruning = _smaller(served, request)
+        sha256 = _write(context, store, data, source, served, made, path)
         copy, _ = load_model(store.path(path) / "model", verify=True)
-        outcomes = _measured(context, data, copy)
+        outcomes = _measured(context, data, measured if loaded.measured else copy)
         context.phase("saving", at_once=False)
-        told = _told(request, source, data, pruning, outcomes, (data.loaded.model.nbytes, copy.nbytes))
-        context.succeed(_adding(context, store, data, source, outcomes[1], told, path, sha256))
+        summary = _summary(request, source, data, pruning, outcomes, (served.model.nbytes, copy.nbytes))
+        context.succeed(_adding(context, store, data, source, outcomes[1], summary, path, sha256))
+
+
+def _smaller(loaded: LoadedModel, request: CompressRequest) -> tuple[Model, Pruning]:
+    """A smaller copy, and what was pruned; raises InvalidInput if the model cannot be compressed."""
+    pruning = Pruning(request.prune_share, request.prune_below)
+    try:
+        return loaded.model.smaller(pruning, request.float16), pruning
+    except ValueError as error:
+        raise InvalidInput(f"the version cannot be compressed: {error}") from error
 
 
 def _write(
-    context: JobContext, store: Files, data: EvaluatedRows, source: tables.ModelVersion, made: Model, path: str
+    context: JobContext,
+    store: Files,
+    data: EvaluatedRows,
+    source: tables.ModelVersion,
+    loaded: LoadedModel,
+    made: Model,
+    path: str,
 ) -> str:
-    """The copy's files beside the source's features; returns the SHA-256 of the model's manifest."""
-    store.delete(path)
-    features = f"{source.path}/features"
+    """The copy's files beside the features of what was ``loaded``; returns the SHA-256 of the model's manifest."""
+    of = f"{source.path}/{versions.MEASURED}" if loaded.measured else source.path
+    features = f"{of}/features"
     arrays, manifest = store.load_arrays(features)
     manifest.pop("arrays")
     features_sha256 = store.save_arrays(f"{path}/features", {}, manifest, dict.fromkeys(arrays, features))
     split = splits.saved_split(store.path(source.path))
-    if split is not None:
+    if split is not None and not loaded.measured:
         splits.save_split(store, path, split)
-    details = json.loads((store.path(source.path) / "model" / MANIFEST).read_bytes())["details"]
+    details = json.loads((store.path(of) / "model" / MANIFEST).read_bytes())["details"]
     details.pop("duals_sha256", None)
-    expected = _reference(data, made)
+    expected = _reference(data, loaded, made)
     lineage = {
         **details,
         "job": context.lease.job_id,
@@ -109,19 +132,22 @@ def _write(
         "copy_of": {"version": source.number, "version_sha256": source.sha256, "request": context.lease.request},
         answer_reference.KEPT: None if expected is None else expected.kept(),
     }
-    made.record = data.loaded.model.record
+    made.record = loaded.model.record
     return made.save(store.path(path) / "model", lineage)
 
 
-def _reference(data: EvaluatedRows, made: Model) -> answer_reference.AnswerReference | None:
+def _reference(data: EvaluatedRows, loaded: LoadedModel, made: Model) -> answer_reference.AnswerReference | None:
     n = min(len(data.rows), answer_reference.MOST_ROWS)
     sample = np.unique(np.linspace(0, len(data.rows) - 1, n).astype(np.int64))
-    return answer_reference.answer_reference(made, matrix(data.corpus, data.loaded.features, data.rows[sample]))
+    return answer_reference.answer_reference(made, matrix(data.corpus, loaded.features, data.rows[sample]))
 
 
 def _measured(context: JobContext, data: EvaluatedRows, copy: Model) -> tuple[Outcomes, Outcomes]:
-    """How the source and its copy answer to the rows."""
-    pair = [(model, Evaluation(data.labels, data.truth, model.names_sets)) for model in (data.loaded.model, copy)]
+    """Predictions of the source and of its copy for the rows."""
+    pair = [
+        (model, Evaluation(data.labels, data.truth, model.names_sets, model.ranks_own))
+        for model in (data.loaded.model, copy)
+    ]
     n_rows = len(data.rows)
     step = max(1, min(MOST_ROWS, CHUNK_BYTES // (8 * max(len(copy.classes), data.labels.n))))
     context.phase("scoring", at_once=False)
@@ -135,7 +161,7 @@ def _measured(context: JobContext, data: EvaluatedRows, copy: Model) -> tuple[Ou
     return first, second
 
 
-def _told(
+def _summary(
     request: CompressRequest,
     source: tables.ModelVersion,
     data: EvaluatedRows,
@@ -173,7 +199,7 @@ def _told(
 
 _SAME = (
     "dataset_id", "dataset_sha256", "hierarchy_id", "hierarchy_sha256", "solver", "params", "seed", "request",
-    "n_classes", "n_features", "n_train", "epochs", "converged", "seconds",
+    "n_classes", "n_features", "n_train", "epochs", "converged", "seconds", "refit",
 )  # fmt: skip
 
 
@@ -183,11 +209,11 @@ def _adding(
     data: EvaluatedRows,
     source: tables.ModelVersion,
     measured: Outcomes,
-    told: CopyOf,
+    summary: CopyOf,
     path: str,
     sha256: str,
 ) -> Callable[[Session], dict[str, Any]]:
-    """What adds the version to the transaction that ends the job; of the certificate nothing is the copy's."""
+    """A function that adds the version in the transaction that ends the job; a copy has no certificate of its own."""
     name = data.loaded.version.model
     size = sum(file.stat().st_size for file in store.path(path).rglob("*") if file.is_file())
     facts = versions.Facts(
@@ -200,20 +226,20 @@ def _adding(
         path=path,
         sha256=sha256,
         size_bytes=size,
-        copy_of=told.model_dump(mode="json"),
+        copy_of=summary.model_dump(mode="json"),
         **{fact: getattr(source, fact) for fact in _SAME},
     )
     before = context.read(lambda session: models.stored_metrics(session, source.id))
     metrics: dict[str, dict[str, float]] = {}
-    if told.dataset_sha256 == source.dataset_sha256 and told.part in before:
+    if summary.dataset_sha256 == source.dataset_sha256 and summary.part in before:
         found = {
             f"{each.name}_{each.level}" if each.level else each.name: each.value
             for each in measured.measures(0, CONFIDENCE, 0)
         }
-        # the same measures as the source has, anew; that of always answering one label is of the rows alone
-        known = before[told.part]
-        metrics[told.part] = {name: value for name, value in found.items() if name in known}
-        metrics[told.part] |= {name: known[name] for name in known if name == "majority_error"}
+        # the source's measures, computed again; the error of always predicting one label depends only on the rows
+        known = before[summary.part]
+        metrics[summary.part] = {name: value for name, value in found.items() if name in known}
+        metrics[summary.part] |= {name: known[name] for name in known if name == "majority_error"}
 
     def add(session: Session) -> dict[str, Any]:
         number = versions.add(session, name, facts, metrics)

@@ -15,7 +15,7 @@ from workers.running.job_context import JobContext
 
 
 def correct_labels(context: JobContext) -> None:
-    """Read the corrections, write the labels anew beside the texts or numbers that were there, and make the version."""
+    """Read the corrections, write the labels again beside the unchanged texts or numbers, and create the version."""
     lease, store = context.lease, files()
     context.phase("loading")
     base, source = newest_version(context, store)
@@ -25,7 +25,7 @@ def correct_labels(context: JobContext) -> None:
     parsed = relabelled(corpus.head(), corpus.parts, corrections)
     n_labels, most = len(parsed.labels), settings().max_classes
     if n_labels > most:
-        raise InvalidInput(f"the dataset would have {n_labels:,} classes; at most {most:,} are taken here")
+        raise InvalidInput(f"the dataset would have {n_labels:,} classes; at most {most:,} are allowed")
     context.phase("saving", fraction=0.5)
     statistics = statistics_of(parsed)
     path = folder_of(lease)

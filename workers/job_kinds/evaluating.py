@@ -1,4 +1,4 @@
-"""Evaluation jobs: a version answers to the rows of a dataset, and is measured."""
+"""Evaluation jobs: a version predicts the rows of a dataset, and is measured."""
 
 import time
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from threadpoolctl import threadpool_limits
 
 from app.config import settings
 from app.errors import InvalidInput
-from app.schemas.evaluations import EvaluateRequest, Measure
-from app.services.engine.leases import Checkpoint
-from app.services.evaluations import evaluations
+from app.evaluations import service as evaluations
+from app.evaluations.schemas import EvaluateRequest, Measure
+from app.jobs.leases import Checkpoint
 from app.store.files import Files, files
 from app.version import VERSION
 from solvers.metrics.evaluation import Evaluation
@@ -58,7 +58,7 @@ def evaluate(context: JobContext) -> None:
 
 
 class _Scoring:
-    """The answers of a version to all rows; goes on from the last checkpoint."""
+    """A version's predictions for all rows; resumes from the last checkpoint."""
 
     def __init__(self, context: JobContext, store: Files, data: EvaluatedRows) -> None:
         self._context, self._store, self._data = context, store, data
@@ -76,14 +76,15 @@ class _Scoring:
             self._pause(evaluation)
             X = data.matrix(evaluation.done, min(evaluation.done + step, evaluation.n_rows))
             if X.shape[1] != model.n_features:
-                raise InvalidInput(f"the rows have {X.shape[1]} features; the model has {model.n_features}")
+                raise InvalidInput(f"the rows have {X.shape[1]} features; the model expects {model.n_features}")
             evaluation.add(model.ranking(X))
             self._context.note(fraction=_SCORING * evaluation.done / evaluation.n_rows)
         return evaluation
 
     def _resumed(self) -> Evaluation:
         data = self._data
-        evaluation = Evaluation(data.labels, data.truth, data.loaded.model.names_sets)
+        model = data.loaded.model
+        evaluation = Evaluation(data.labels, data.truth, model.names_sets, model.ranks_own)
         checkpoint = self._context.last_checkpoint()
         if checkpoint is not None:
             try:
@@ -112,7 +113,7 @@ class _Scoring:
             before = self._context.checkpoint(Checkpoint(attempt, done, 0.0, path, sha256))
             if before is not None:
                 self._store.delete(before)
-        except OSError:  # without room on the disk it goes on, and would begin anew
+        except OSError:  # without space on the disk the job continues, and would start again after a crash
             _log.exception("checkpoint_not_written", job_id=self._context.lease.job_id)
         self._saved_at = time.monotonic()
 
@@ -125,7 +126,7 @@ def _keep(
     outcomes: Outcomes,
     reported: list[Measure],
 ) -> Callable[[Session], dict[str, Any]]:
-    """Write the measures by row; what adds all else to the transaction that ends the job."""
+    """Write the measures by row; return a function that adds the rest in the transaction that ends the job."""
     lease, labels, version = context.lease, data.labels, data.loaded.version
     path = f"evaluations/{lease.job_id}.{lease.attempt}"
     store.delete(path)
@@ -159,6 +160,7 @@ def _keep(
         rows_sha256=rows_sha256,
         code_version=VERSION,
         microseconds_per_row=_microseconds_per_row(data),
+        measured=data.measured,
     )
     table, pairs = _label_rows(outcomes), _pair_rows(outcomes)
 
@@ -175,7 +177,7 @@ def _keep(
 
 
 def _microseconds_per_row(data: EvaluatedRows) -> float | None:
-    """How long a row's answer takes, without its features: the best of a few batches, as others use the machine."""
+    """Time to predict a row, without its features: the best of a few batches, as other jobs share the machine."""
     X = data.matrix(0, min(len(data.rows), _TIMED_ROWS))
     if X.shape[0] == 0:
         return None
@@ -188,7 +190,7 @@ def _microseconds_per_row(data: EvaluatedRows) -> float | None:
 
 
 def _mistakes(data: EvaluatedRows, outcomes: Outcomes) -> list[dict[str, Any]]:
-    """The rows that the version is most wrong about, as the manifest of the measures by row keeps them."""
+    """The rows with the largest errors, as the manifest of the measures by row stores them."""
     evaluation, names = outcomes.evaluation, outcomes.labels.names
     reported, one = evaluation.probabilities, outcomes.answers_one
     named = None if one else evaluation.named()

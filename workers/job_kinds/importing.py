@@ -11,14 +11,13 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.config import settings
+from app.datasets.schemas import DatasetStatistics, ImportOptions
+from app.datasets.service import ERROR_REPORT
 from app.errors import InvalidInput, Item
 from app.formats.plain_file import MostUnpacked
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
 from app.plurals import counted
-from app.schemas.datasets.datasets import ImportOptions
-from app.schemas.datasets.statistics import DatasetStatistics
-from app.services.datasets.datasets import ERROR_REPORT
 from app.store import tables
 from app.store.corpus import save_corpus
 from app.store.db import db_now
@@ -42,7 +41,7 @@ def import_dataset(context: JobContext) -> None:
         raise not_readable(store, folder, error) from error
     most = settings().max_classes
     if len(parsed.labels) > most:
-        raise InvalidInput(f"the file has {len(parsed.labels):,} classes; at most {most:,} are taken here")
+        raise InvalidInput(f"the file has {len(parsed.labels):,} classes; at most {most:,} are allowed")
     context.phase("saving", fraction=0.5)
     statistics = statistics_of(parsed)
     path = f"{folder}/arrays-{lease.attempt}"
@@ -74,7 +73,7 @@ def import_dataset(context: JobContext) -> None:
 
 
 def _delete_other_attempts(store: Files, folder: str, attempt: int) -> None:
-    """Delete what other attempts at the import have left; rows may be appended already, whose files stay."""
+    """Delete the files of other attempts at the import, but not those of rows that were appended since."""
     for leftover in store.path(folder).glob("*arrays-*"):
         if _OF_IMPORT.match(leftover.name) and leftover.name != f"arrays-{attempt}":
             store.delete(f"{folder}/{leftover.name}")
@@ -87,7 +86,7 @@ def parsed_file(path: Path, request: Mapping[str, Any]) -> Parsed:
 
 
 def summary(kind: str, path: str, statistics: DatasetStatistics) -> dict[str, Any]:
-    """What a dataset's row tells of its newest version."""
+    """Columns of a dataset's row that describe its newest version."""
     counts = ("n_rows", "n_train", "n_classes", "n_features", "nnz")
     values = {name: getattr(statistics, name) for name in counts}
     return {"kind": kind, "path": path, **values, "statistics": statistics.model_dump(mode="json")}
@@ -105,16 +104,20 @@ def not_readable(store: Files, folder: str, error: FormatError) -> InvalidInput:
     causes = {fault.cause for fault in error.errors}
     # who uploads texts as numbers has a fault in every row, none of which says what to do
     if causes & {"text", "decimal_comma"}:
-        hint = "; columns of texts or categories are declared, or told by infer_columns"
+        columns = sorted({repr(fault.column) for fault in error.errors if fault.cause == "text" and fault.column})
+        which = f"column {' and '.join(columns)} holds" if columns else "columns hold"
+        hint = f"; if {which} text, name it with text_columns or category_columns, or use infer_columns"
     if "decimal_comma" in causes:
         hint += ", and numbers with commas by decimal=comma"
     if "unknown_key" in causes:
-        hint += "; keys that are not wanted are left out by ignore_columns, and others are told by infer_columns"
+        hint += "; leave out unwanted keys with ignore_columns, and set infer_columns for the others"
     if "empty" in causes:
         hint += "; numbers that are missing are kept by missing=keep"
+    if "no_label" in causes:
+        hint += "; rows without a label are left out by without_label=leave_out, and kept alone by without_label=only"
     return InvalidInput(f"the file has {counted(error.n_errors, 'error')}{shown}{hint}", items)
 
 
 def _harmless(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
+    """A cell that no spreadsheet reads as a formula."""
     return f"'{cell}" if cell.startswith(("=", "+", "-", "@")) else cell

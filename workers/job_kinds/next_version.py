@@ -1,4 +1,4 @@
-"""What jobs that make a dataset's next version share: where they begin, and how the version is added."""
+"""Start and end of jobs that create a dataset's next version."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
+from app.datasets import append_sources
+from app.datasets import versions as dataset_versions
+from app.datasets.schemas import DatasetStatistics
 from app.errors import Conflict
-from app.schemas.datasets.statistics import DatasetStatistics
-from app.services.common import append_sources
-from app.services.datasets import dataset_versions
-from app.services.engine.leases import Lease
+from app.jobs.leases import Lease
 from app.store import tables
 from app.store.db import db_now
 from app.store.files import Files
@@ -19,7 +19,7 @@ from workers.running.job_context import JobContext
 
 
 def newest_version(context: JobContext, store: Files) -> tuple[tables.DatasetVersion, str]:
-    """The version to begin with, and the path of the job's file; raises Conflict where one is not there any more."""
+    """The version to start from, and the path of the job's file; raises Conflict if either was deleted."""
     lease = context.lease
     dataset = context.read(lambda session: session.get(tables.Dataset, lease.dataset_id))
     base = None
@@ -30,17 +30,17 @@ def newest_version(context: JobContext, store: Files) -> tuple[tables.DatasetVer
         raise Conflict("the dataset was deleted")
     source = append_sources.path_of(base.dataset_id, lease.request)
     if not store.path(source).exists():
-        raise Conflict("the file with the rows is no longer kept; send it again")
+        raise Conflict("the file with the rows has been deleted; upload it again")
     return base, source
 
 
 def folder_of(lease: Lease) -> str:
-    """Where this attempt writes its arrays."""
+    """The folder in which this attempt writes its arrays."""
     return f"datasets/{lease.dataset_id}/arrays-{lease.job_id}-{lease.attempt}"
 
 
 def delete_other_attempts(store: Files, lease: Lease) -> None:
-    """Delete what other attempts of the job have left."""
+    """Delete the files of other attempts of the job."""
     own = folder_of(lease).rpartition("/")[2]
     for leftover in store.path(f"datasets/{lease.dataset_id}").glob(f"*arrays-{lease.job_id}-*"):
         if leftover.name != own:
@@ -68,14 +68,14 @@ class NextVersion:
     statistics: DatasetStatistics
 
     def add(self, session: Session) -> dict[str, Any]:
-        """Add it, and return the job's result; raises Conflict where another job has made the next version."""
+        """Add it, and return the job's result; raises Conflict if another job has created the next version."""
         D, base, lease, statistics = tables.Dataset, self.base, self.lease, self.statistics
         number, size = base.number + 1, D.size_bytes + lease.request["size_bytes"]
         values = {"version": number, "sha256": self.sha256, "size_bytes": size}
         newest = update(D).where(D.id == lease.dataset_id, D.version == base.number).returning(D.id)
         reported = newest.values(**summary(self.kind, self.path, statistics), **values)
         if session.scalars(reported).one_or_none() is None:
-            raise Conflict("another job has made a version of the dataset meanwhile; try this one again")
+            raise Conflict("another job has changed the dataset meanwhile; start this job again")
         session.add(
             tables.DatasetVersion(
                 dataset_id=lease.dataset_id,

@@ -1,26 +1,31 @@
-"""Prediction jobs: a version answers to the rows of a dataset, piece by piece, into one file."""
+"""Prediction jobs: a version predicts the rows of a dataset in pieces, which become one file."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 from threadpoolctl import threadpool_limits
 
+from app.datasets import versions as dataset_versions
 from app.errors import Conflict, InvalidInput
+from app.features.tables import TableFeatures
 from app.formats.labels import PARTS
-from app.schemas.predictions.batch_predictions import BatchPredictRequest
-from app.services.datasets import dataset_versions
-from app.services.models import models
-from app.services.models.model_rows import matrix
-from app.services.predictions import batch_predictions
-from app.services.predictions.model_cache import LoadedModel, load_version
+from app.models import service as models
+from app.models.rows import matrix
+from app.predictions import batch_predictions, inputs
+from app.predictions.model_cache import LoadedModel, load_version
+from app.predictions.schemas import BatchPredictRequest
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
 from app.store.files import Files, files
-from workers.job_kinds.answer_files import answers, join, write_part
+from workers.job_kinds.answer_files import Answers
+from workers.job_kinds.answer_writers import Inputs, Layout, join, renamed, separator_for, write_part
+from workers.job_kinds.sure_counts import about, sure_rows
 from workers.running.job_context import JobContext
 
 PART_ROWS, BLOCK_BYTES, MOST_ROWS = 1 << 16, 32 << 20, 4096
@@ -43,10 +48,24 @@ def predict(context: JobContext) -> None:
     loaded = context.read(lambda session: load_version(session, version))
     corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
     rows = _rows(request, corpus)
+    answers = Answers(loaded, request)
     with threadpool_limits(1):
-        parts = _answer(context, store, request, loaded, corpus, rows)
+        parts = _answer(context, store, answers, loaded, corpus, rows)
     context.phase("saving", at_once=False, fraction=1.0 - _JOINING)
-    join(parts, store.path(batch_predictions.path_of(lease.job_id, request.format)), request.format)
+    sure = None if answers.used is None else sure_rows(loaded, request, answers.used, parts)
+    found = context.read(lambda session: inputs.sources(session, str(lease.dataset_id), request.dataset_version or 1))
+    separator = context.read(lambda session: batch_predictions.separator(session, lease.dataset_id, loaded.version))
+    with ExitStack() as stack:
+        columns = pq.read_schema(parts[0]).names
+        given = None
+        if request.inputs:
+            names, blocks = inputs.input_columns(stack, found, corpus)
+            if names:
+                columns = [column for column in columns if column != "id"]  # the input has it, by its own name
+                given = Inputs(renamed(names, columns), blocks)
+        marks = separator_for(loaded.model.classes, separator)
+        layout = Layout(columns, marks, request.bom, about(loaded.version, request, sure))
+        join(parts, store.path(batch_predictions.path_of(lease.job_id, request.format)), request.format, given, layout)
 
     def finish(_session: Session) -> dict[str, Any]:
         return {
@@ -55,6 +74,8 @@ def predict(context: JobContext) -> None:
             "dataset": lease.dataset_id,
             "predictions": lease.job_id,
             "n_rows": len(rows),
+            "columns": [*(() if given is None else given.names), *columns],
+            "sure": None if sure is None else sure.model_dump(mode="json"),
         }
 
     context.succeed(finish)
@@ -73,22 +94,21 @@ def _rows(request: BatchPredictRequest, corpus: Corpus) -> NDArray[np.int64]:
 def _answer(
     context: JobContext,
     store: Files,
-    request: BatchPredictRequest,
+    answers: Answers,
     loaded: LoadedModel,
     corpus: Corpus,
     rows: NDArray[np.int64],
 ) -> list[Path]:
-    """The pieces of all answers, those that were not there yet made now."""
+    """All pieces of the predictions; missing ones are computed now."""
     folder = store.path(f"jobs/{context.lease.job_id}")
     folder.mkdir(parents=True, exist_ok=True)
-    classes = np.array(loaded.model.classes, object)
     context.phase("scoring", at_once=True)
     parts = []
     for begin in range(0, len(rows), PART_ROWS):
         part = folder / f"{begin:012}.parquet"
         if not part.exists():
             chosen = rows[begin : begin + PART_ROWS]
-            _write(context, part, request, loaded, corpus, chosen, classes)
+            _write(context, part, answers, loaded, corpus, chosen)
         parts.append(part)
         context.note(fraction=(1.0 - _JOINING) * min(begin + PART_ROWS, len(rows)) / len(rows))
     return parts
@@ -97,20 +117,31 @@ def _answer(
 def _write(
     context: JobContext,
     part: Path,
-    request: BatchPredictRequest,
+    answers: Answers,
     loaded: LoadedModel,
     corpus: Corpus,
     rows: NDArray[np.int64],
-    classes: NDArray[Any],
 ) -> None:
-    step = max(1, min(MOST_ROWS, BLOCK_BYTES // (8 * len(classes))))
+    step = max(1, min(MOST_ROWS, BLOCK_BYTES // (8 * len(loaded.model.classes))))
     found = []
     for begin in range(0, len(rows), step):
         context.check()
         some = rows[begin : begin + step]
         X = matrix(corpus, loaded.features, some)
         if X.shape[1] != loaded.model.n_features:
-            raise InvalidInput(f"the rows have {X.shape[1]} features; the model has {loaded.model.n_features}")
+            raise InvalidInput(f"the rows have {X.shape[1]} features; the model expects {loaded.model.n_features}")
         ids = None if corpus.ids is None else [corpus.ids[row] for row in some.tolist()]
-        found.append(answers(some, loaded.model.ranking(X), classes, request.top_k, ids))
+        known = loaded.features.known_terms(X.indices)
+        n_known = None if known is None else np.diff(np.concatenate([[0], np.cumsum(known)])[X.indptr])
+        found.append(_with_unknown(answers.table(some, loaded.model.ranking(X), ids, n_known), loaded, corpus, some))
     write_part(part, pa.concat_tables(found))
+
+
+def _with_unknown(table: pa.Table, loaded: LoadedModel, corpus: Corpus, rows: NDArray[np.int64]) -> pa.Table:
+    """Predictions of a model on tables, with the values of each row that no training row has."""
+    if not isinstance(loaded.features, TableFeatures):
+        return table
+    assert corpus.X is not None
+    assert corpus.feature_names is not None
+    unknown = loaded.features.unknown_levels(corpus.X[rows], corpus.feature_names)
+    return table.append_column("unknown", pa.array(unknown, pa.list_(pa.string())))

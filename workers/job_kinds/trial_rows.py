@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from app.datasets import versions as dataset_versions
+from app.datasets.recipe_schemas import TextRecipe
 from app.errors import Conflict, InvalidInput
 from app.formats.labels import PARTS
-from app.schemas.datasets.texts import TextRecipe
-from app.schemas.jobs.jobs import TrainRequest
-from app.schemas.jobs.tuning import HeldOut, TuneRequest
-from app.services.datasets import dataset_versions
-from app.services.hierarchies.version_labels import VersionLabels
+from app.hierarchies.version_labels import VersionLabels
+from app.jobs.request_schemas import HeldOut, TuneRequest
+from app.jobs.schemas import TrainRequest
 from app.store import tables
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
@@ -25,6 +25,7 @@ from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
 from solvers.selection.splits import stratified, stratified_folds, stratified_sets
 from workers.phases.featuring import Featured, featured, kernel_featured
+from workers.phases.holding_out import arrivals, held_out
 from workers.phases.preparation import vocabulary
 from workers.phases.splitting import Rows, split_rows
 from workers.running.job_context import JobContext
@@ -120,12 +121,13 @@ def _load(context: JobContext, request: TuneRequest, recipe: TextRecipe) -> Tria
     lease = context.lease
     dataset = context.read(lambda session: dataset_versions.find(session, lease.dataset_id, request.dataset_version))
     if dataset is None:
-        raise Conflict("the dataset is not ready, or was deleted")
+        raise Conflict("the dataset is not ready or was deleted")
     shared = {name: getattr(request, name) for name in ("dataset", "model", "hierarchy", "seed", "test_fraction")}
     training = TrainRequest(
         **shared,
         stratify=request.stratify,
         missing_parents=request.missing_parents,
+        unknown_labels=request.unknown_labels,
         columns=request.columns,
         unseen_labels="count",
         validation_rows="train",
@@ -133,7 +135,11 @@ def _load(context: JobContext, request: TuneRequest, recipe: TextRecipe) -> Tria
     corpus = open_corpus(local_copy(files(), dataset.path), dataset.path)
     tree, labels = vocabulary(context, lease.job_id, training)
     corpus, _ = labels.mapped(corpus)
-    rows = split_rows(corpus, training, tree, labels)
+    split = None
+    if corpus.split is None:
+        given = arrivals(context, files(), dataset.dataset_id, dataset.number, corpus, labels)
+        split = held_out(given, training, tree, labels)
+    rows = split_rows(corpus, training, tree, labels, split)
     by, parts = _held_out(corpus, rows, request)
     splits = []
     for out in parts:
@@ -172,5 +178,5 @@ def _held_out(corpus: Corpus, rows: Rows, request: TuneRequest) -> tuple[str, li
             parts = [stratified_sets(sets.indptr, sets.indices, request.validation_fraction, request.seed)]
     parts = [out for out in parts if out.any() and not out.all()]
     if not parts:
-        raise InvalidInput("no row can be held out: every class has one row alone")
+        raise InvalidInput("no row can be held out: every class has only one row")
     return by, parts

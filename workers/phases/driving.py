@@ -2,8 +2,10 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,16 +13,21 @@ import structlog
 from numpy.typing import NDArray
 
 from app.config import settings
-from app.services.engine.leases import Checkpoint
+from app.jobs.leases import Checkpoint
 from app.store.files import Files
 from app.version import VERSION
 from solvers.core.base import STATE_FORMAT, Solver, Step, within_range
 from solvers.core.problem import Problem
+from solvers.numerics.lazy_arrays import Lazy
 from workers.running.eta import EtaEstimate
 from workers.running.job_context import Drained, JobContext, TimeUp
 
 # A checkpoint may take a tenth of the time at most, however large the state is.
 _CHECKPOINT_SHARE = 0.1
+# a part of the work that took less is not worth a checkpoint of its own
+_MILESTONE_SECONDS = 1.0
+# a state of fewer bytes stays in memory
+_SET_ASIDE_BYTES = 1 << 26
 # what a checkpoint must have been written by to be resumed
 VERSIONS = {"code_version": VERSION, "state_format": STATE_FORMAT}
 _log = structlog.get_logger("polymargin.worker")
@@ -28,7 +35,7 @@ _log = structlog.get_logger("polymargin.worker")
 
 @dataclass(frozen=True)
 class Reached:
-    """Where training stands: the last step without its arrays, its number, and the time it took to get there.
+    """The state of training: the last step without its arrays, its number, and the time it took to get there.
 
     ``point`` is the place in the job's path of Cs, which was begun after ``began`` seconds of training.
     """
@@ -47,7 +54,7 @@ class Reached:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The end of training; ``right`` are the examples that its model is known to answer rightly, where a step told."""
+    """The end of training; ``right`` are the examples known to be predicted correctly, if a step reported them."""
 
     reached: Reached
     state: Mapping[str, NDArray[Any]]
@@ -73,7 +80,7 @@ def drive(
     Raises
     ------
     Drained
-        The worker shall end; what was reached is kept as a checkpoint.
+        The worker is ending; the state is saved as a checkpoint.
     Cancelled, Fenced
         As :class:`JobContext` has them.
     """
@@ -82,7 +89,7 @@ def drive(
     for step in within_range(solver.steps(problem, start), solver.handles.certified):
         run.seconds += time.monotonic() - started
         outcome = Outcome(run.note(step), step.state, step.right)
-        if not step.converged and run.stops(outcome):
+        if not step.converged and run.stops(outcome, milestone=step.milestone):
             break
         started = time.monotonic()
     run.context.flush()
@@ -99,9 +106,11 @@ class Run:
     context : JobContext
     store : Files
     n_points : int
+    first_share : float
+        Of the work of each point, where it is trained a second time: an estimate.
     """
 
-    def __init__(self, context: JobContext, store: Files, n_points: int = 1) -> None:
+    def __init__(self, context: JobContext, store: Files, n_points: int = 1, first_share: float = 1.0) -> None:
         self.context = context
         self.seconds = 0.0
         self._reached: Reached | None = None
@@ -112,7 +121,18 @@ class Run:
         self._saved_at = time.monotonic()
         self._saving_took = 0.0
         self._afresh = False
+        # where the stage begins, and what share of the point's work it is
+        self._first_share, self._stage = first_share, (0.0, first_share)
         self.stopped = False
+
+    @contextmanager
+    def second_stage(self) -> Iterator[None]:
+        """Meanwhile the point is trained a second time."""
+        before, self._stage = self._stage, (self._first_share, 1.0 - self._first_share)
+        try:
+            yield
+        finally:
+            self._stage = before
 
     def resume(self) -> Outcome | None:
         """Load the last checkpoint, or start afresh if it is damaged, or written by another version of the program."""
@@ -131,6 +151,22 @@ class Run:
         self._remove_others(checkpoint.path)
         return Outcome(reached, arrays)
 
+    def set_aside(self, outcome: Outcome) -> Outcome:
+        """Keep a large state in a file, from which its arrays are read when they are asked for.
+
+        The memory of the state is free once nobody else has it.
+        """
+        if sum(np.asarray(array).nbytes for array in outcome.state.values()) < _SET_ASIDE_BYTES:
+            return outcome
+        path = f"{self._folder}/set_aside.{self.context.lease.attempt}.{outcome.reached.point}"
+        self._store.delete(path)
+        self._store.save_arrays(path, outcome.state, {})
+
+        def read(name: str) -> NDArray[Any]:
+            return self._store.load_arrays(path)[0][name]
+
+        return replace(outcome, state=Lazy({name: partial(read, name) for name in outcome.state}))
+
     def start_afresh(self, reason: str) -> None:
         """Forget the checkpoint and all steps; the first new one has the measure ``started_afresh``."""
         _log.warning("checkpoint_unusable", job_id=self.context.lease.job_id, reason=reason)
@@ -138,7 +174,7 @@ class Run:
         self._reached, self.seconds, self._afresh = None, 0.0, True
 
     def begin(self, solver: Solver[Any], point: int, start: Mapping[str, NDArray[Any]] | None) -> Outcome | None:
-        """Begin a point, or go on with the one that was resumed; where that stands, if it begins from a state."""
+        """Begin a point, or go on with the one that was resumed; its progress, if it begins from a state."""
         before, self._point = self._reached, point
         fresh = before is None or before.point != point
         self._began = self.seconds if before is None or fresh else before.began
@@ -150,8 +186,8 @@ class Run:
             self.pause(outcome)
         return outcome
 
-    def pause(self, outcome: Outcome) -> None:
-        """Between two steps: end if that is wished for, and make a checkpoint if it is time or this worker shall end.
+    def pause(self, outcome: Outcome, *, milestone: bool = False) -> None:
+        """Between two steps: end if requested, and make a checkpoint if one is due or this worker is to end.
 
         Raises
         ------
@@ -163,14 +199,17 @@ class Run:
         except Drained:
             self.try_to_save(outcome)
             raise
-        if self.checkpoint_due():
+        if self.checkpoint_due(milestone=milestone):
             self.try_to_save(outcome)
 
-    def stops(self, outcome: Outcome) -> bool:
+    def stops(self, outcome: Outcome, *, milestone: bool = False) -> bool:
         """As :meth:`pause`; whether the job's time limit ends the training here, with what has been reached."""
         try:
-            self.pause(outcome)
+            self.pause(outcome, milestone=milestone)
         except TimeUp:
+            if not outcome.state:
+                # there is nothing yet that could be published
+                raise
             _log.warning("time_limit", job_id=self.context.lease.job_id, epoch=outcome.reached.epoch)
             self.context.let_finish()
             self.stopped = True
@@ -207,15 +246,17 @@ class Run:
 
     def _progress(self, step: Step) -> dict[str, float | None]:
         spent = self.seconds - self._began
-        fraction, eta = self._eta.step(step.epoch, step.gap, spent)
+        fraction, eta = self._eta.step(step.epoch, step.gap, spent, step.fraction)
         if eta is not None:
             # each of the points to come is taken to need as long as this one
             eta += (self._n_points - 1 - self._point) * (spent + eta)
-        return {"fraction": (self._point + fraction) / self._n_points, "eta_seconds": eta}
+        begins, share = self._stage
+        return {"fraction": (self._point + begins + share * fraction) / self._n_points, "eta_seconds": eta}
 
-    def checkpoint_due(self) -> bool:
-        """Whether enough time has passed since the last checkpoint."""
-        wait = max(settings().checkpoint_seconds, self._saving_took / _CHECKPOINT_SHARE)
+    def checkpoint_due(self, *, milestone: bool = False) -> bool:
+        """Whether enough time has passed since the last checkpoint; less is enough where a part of the work ended."""
+        most = settings().checkpoint_seconds
+        wait = max(min(most, _MILESTONE_SECONDS) if milestone else most, self._saving_took / _CHECKPOINT_SHARE)
         return time.monotonic() - self._saved_at >= wait
 
     def try_to_save(self, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""What an evaluation job needs: the version, the rows, their labels as the model counts them, how rare labels are."""
+"""Inputs of an evaluation job: the version, the rows, their labels by the model's numbers, and label frequencies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from pydantic import ValidationError
 from scipy.sparse import csr_matrix
 from sqlalchemy.orm import Session
 
+from app.datasets import versions as dataset_versions
 from app.errors import Conflict, InvalidInput
+from app.evaluations.schemas import EvaluateRequest
 from app.formats.labels import PARTS
+from app.hierarchies import service as hierarchies
+from app.hierarchies.label_checks import named
+from app.hierarchies.version_labels import VersionLabels
+from app.jobs.schemas import TrainRequest, stored_request
+from app.models import service as models
+from app.models.rows import matrix
+from app.models.schemas import ModelVersion
 from app.plurals import counted
-from app.schemas.evaluations import EvaluateRequest
-from app.schemas.jobs.jobs import stored_request
-from app.schemas.models.models import ModelVersion
-from app.services.datasets import dataset_versions
-from app.services.hierarchies import hierarchies
-from app.services.hierarchies.label_checks import named
-from app.services.hierarchies.version_labels import VersionLabels
-from app.services.models import models
-from app.services.models.model_rows import matrix
-from app.services.predictions.model_cache import LoadedModel, load_version
+from app.predictions.model_cache import LoadedModel, load_version
 from app.store import tables
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
@@ -32,8 +32,9 @@ from solvers.labels.label_sets import closed
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.evaluation import Labels, Truth
 from solvers.metrics.ranking import propensities
+from workers.phases.holding_out import arrivals, held_out
 from workers.phases.preparation import hierarchy_id
-from workers.phases.splitting import Rows, node_numbers, split_rows
+from workers.phases.splitting import Rows, node_numbers, split_rows, with_kept
 from workers.phases.warm_starts import saved_split
 from workers.running.job_context import JobContext
 
@@ -69,6 +70,11 @@ class EvaluatedRows:
     inverse: NDArray[np.float64] | None
     n_train: int
 
+    @property
+    def measured(self) -> bool:
+        """Whether it is the version's measured model that answers, not the one that is served."""
+        return self.loaded.measured
+
     def matrix(self, begin: int, end: int) -> csr_matrix:
         """The features of some of the rows, as the model reads them; raises InvalidInput where it cannot."""
         return matrix(self.corpus, self.loaded.features, self.rows[begin:end])
@@ -89,10 +95,17 @@ def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) 
     if dataset is None:
         raise Conflict("the dataset was deleted")
     version = context.read(lambda session: models.version(session, request.model, request.version))
-    loaded = context.read(lambda session: load_version(session, version))
+    # on rows that the served model is trained on, its measured twin answers
+    measured = lease.dataset_id == version.dataset or dataset.sha256 == version.dataset_sha256
+    loaded = context.read(lambda session: load_version(session, version, measured=measured))
     corpus, _ = loaded.labels.mapped(open_corpus(local_copy(store, dataset.path), dataset.path))
     trained = _trained_on(context, store, version, loaded)
-    rows = _part(request, corpus, trained.split if trained and _same(version, dataset) else None)
+    split = None
+    if trained is not None and version.dataset == dataset.dataset_id and corpus.split is None:
+        given = arrivals(context, store, dataset.dataset_id, dataset.number, corpus, loaded.labels)
+        tree = None if trained.request.hierarchy is None else loaded.model.tree
+        split = trained.onto(held_out(given, trained.request, tree, loaded.labels))
+    rows = _part(request, corpus, split)
     labels = labels_of(loaded.model, context.read(lambda session: _tree(session, lease.job_id)))
     labels, truth, n_unknown = labelled(corpus, rows, labels, loaded.labels)
     inverse = None
@@ -106,7 +119,7 @@ def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) 
 def labelled(
     corpus: Corpus, rows: NDArray[np.int64], labels: Labels, reported: VersionLabels | None = None
 ) -> tuple[Labels, Truth, int]:
-    """The labels of some rows of a dataset in those of a model, which are told with all that it does not have.
+    """Labels of some rows of a dataset as indices of a model's labels, including labels that it does not have.
 
     Returns
     -------
@@ -141,17 +154,30 @@ def labelled(
     return more, Truth(sets), n_unknown
 
 
-def _same(version: ModelVersion, rows: tables.DatasetVersion) -> bool:
-    """Whether a model's version was trained on that version of the dataset."""
-    return (version.dataset, version.request.get("dataset_version") or 1) == (rows.dataset_id, rows.number)
-
-
 @dataclass(frozen=True, eq=False)
 class _Trained:
-    """The rows that a version was trained on, and how many of them have each label."""
+    """The rows that a version was measured without, and those that it was trained on, by how many have each label."""
 
     split: Rows
     counts: Mapping[str, int]
+    request: TrainRequest
+    n_rows: int
+
+    def onto(self, grown: NDArray[np.int8]) -> NDArray[np.int8]:
+        """0 of the rows that it was trained on, 1 of those held out, of another version of the dataset.
+
+        Parameters
+        ----------
+        grown : int8 array
+            How that one's rows are dealt out by the same request: what came later is taken from there. Where nothing
+            is held out, all that came later is.
+        """
+        found = np.ones_like(grown) if self.request.test_fraction == 0 else grown.copy()
+        own = np.full(self.n_rows, PARTS.index("validation"), np.int8)
+        own[self.split.train], own[self.split.test] = 0, 1
+        n = min(self.n_rows, len(found))
+        found[:n] = own[:n]
+        return found
 
 
 def _trained_on(context: JobContext, store: Files, version: ModelVersion, loaded: LoadedModel) -> _Trained | None:
@@ -163,7 +189,9 @@ def _trained_on(context: JobContext, store: Files, version: ModelVersion, loaded
     if dataset is None:
         return None
     try:
-        request = stored_request(version.request).model_copy(update={"unseen_labels": "count"})
+        request = stored_request(version.request)
+        rule = "refuse" if request.unknown_labels == "refuse" else "drop"
+        request = request.model_copy(update={"unseen_labels": "count", "unknown_labels": rule})
     except ValidationError:
         return None
     model = loaded.model
@@ -176,10 +204,10 @@ def _trained_on(context: JobContext, store: Files, version: ModelVersion, loaded
         counts = np.asarray(split.truth_train.sum(axis=0)).ravel()
     else:
         counts = np.bincount(split.y_train, minlength=len(split.classes))
-    return _Trained(split, dict(zip(split.classes, counts.tolist(), strict=True)))
+    return _Trained(split, dict(zip(split.classes, counts.tolist(), strict=True)), request, corpus.n_rows)
 
 
-def _part(request: EvaluateRequest, corpus: Corpus, own: Rows | None) -> NDArray[np.int64]:
+def _part(request: EvaluateRequest, corpus: Corpus, own: NDArray[np.int8] | None) -> NDArray[np.int64]:
     if request.part == "all":
         rows = np.arange(corpus.n_rows, dtype=np.int64)
     elif corpus.split is not None:
@@ -187,9 +215,9 @@ def _part(request: EvaluateRequest, corpus: Corpus, own: Rows | None) -> NDArray
     elif request.part == "validation":
         raise InvalidInput("the dataset has no rows for validation")
     elif own is not None:
-        rows = own.test if request.part == "test" else own.train
+        rows = np.flatnonzero(own == PARTS.index(request.part))
     else:
-        raise InvalidInput("how the dataset was split when the version was trained is not known")
+        raise InvalidInput("the split that the version was trained with is not recorded")
     if len(rows) == 0:
         raise InvalidInput(f"the dataset has no rows in the part {request.part}")
     return rows
@@ -200,9 +228,12 @@ def labels_of(model: Model, tree: Taxonomy | None) -> Labels:
 
     Raises InvalidInput where the two do not fit.
     """
+    kept = set(model.record.get("unknown_labels", ())) & set(model.classes)
+    if tree is not None and kept - set(tree.names):
+        tree = with_kept(tree, kept - set(tree.names))
     if model.tree is not None:
         if tree is not None and tree != model.tree:
-            raise InvalidInput("the model goes along another label tree than the one to measure along")
+            raise InvalidInput("the model was trained on a label tree other than the one given for measuring")
         return Labels(model.tree.names, model.tree.n_nodes, np.arange(model.tree.n_nodes), model.tree)
     if tree is None:
         return Labels(tuple(model.classes), len(model.classes), np.arange(len(model.classes)))

@@ -7,18 +7,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from app.datasets import kernel_values
+from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe
 from app.errors import InvalidInput
 from app.features.base import Features
 from app.features.columns import SparseFeatures
+from app.features.named_text import ConceptName, NamedTextFeatures
 from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
 from app.formats.table import Texts
-from app.schemas.datasets.tables import ColumnRecipe
-from app.schemas.datasets.texts import TextRecipe
-from app.services.datasets import kernel_values
+from app.hierarchies.version_labels import VersionLabels
 from app.store.corpus import Corpus
 from solvers.core.memory import refuse
+from solvers.labels.name_block import NameBlock
+from solvers.labels.taxonomy import Taxonomy
 from workers.phases.splitting import Rows
 
 # where fewer than one in so many columns has a value, the others are left out: whatever is made for each of them would
@@ -30,17 +33,29 @@ _COPIES = 2
 
 @dataclass(frozen=True, eq=False)
 class Featured:
-    """Fitted features, and the matrices of both parts."""
+    """Fitted features, the matrices of both parts, and which columns are names of labels."""
 
     features: Features
     X_train: csr_matrix
     X_test: csr_matrix
+    names: NameBlock | None = None
 
 
-def featured(corpus: Corpus, rows: Rows, recipe: TextRecipe, columns: ColumnRecipe | None = None) -> Featured:
-    """Make the matrices; raises FitError where no term of the texts is left."""
+def featured(
+    corpus: Corpus,
+    rows: Rows,
+    recipe: TextRecipe,
+    columns: ColumnRecipe | None = None,
+    names: VersionLabels | None = None,
+) -> Featured:
+    """Make the matrices; raises FitError where no term of the texts is left.
+
+    Where ``names`` has names of the labels, texts have columns of those that occur in them.
+    """
     if corpus.kind == "table":
         return _of_table(corpus, rows, recipe, columns or ColumnRecipe())
+    if corpus.texts is not None and names is not None and rows.tree is not None:
+        return _of_named_texts(corpus.texts, rows, rows.tree, recipe, names)
     if corpus.texts is not None:
         features, X_train = TextFeatures.fit(ChosenTexts(corpus.texts, rows.train), recipe)
         return Featured(features, X_train, features.transform(ChosenTexts(corpus.texts, rows.test)))
@@ -58,6 +73,21 @@ def featured(corpus: Corpus, rows: Rows, recipe: TextRecipe, columns: ColumnReci
     _require_scaled(columns, len(rows.train) + len(rows.test), given.n_features, int(corpus.X.nnz))
     scaled, X_train = ScaledFeatures.fit(given, X_train, columns)
     return Featured(scaled, X_train, scaled.scaled(X_test))
+
+
+def _of_named_texts(
+    texts: Sequence[str] | Texts, rows: Rows, tree: Taxonomy, recipe: TextRecipe, known: VersionLabels
+) -> Featured:
+    """Terms, and the names of the tree's nodes in the recipe's language; terms alone, where nodes have no names."""
+    by_node = [known.names(label, recipe.text_language) for label in tree.names]
+    trained, tested = ChosenTexts(texts, rows.train), ChosenTexts(texts, rows.test)
+    if not any(by_node):
+        features, X_train = TextFeatures.fit(trained, recipe)
+        return Featured(features, X_train, features.transform(tested))
+    names = (ConceptName(node, name) for node, some in enumerate(by_node) for name in some)
+    shown = [some[0] if some else label for some, label in zip(by_node, tree.names, strict=True)]
+    named, X_train = NamedTextFeatures.fit(trained, recipe, names, shown)
+    return Featured(named, X_train, named.transform(tested), named.block())
 
 
 def kernel_featured(
@@ -79,7 +109,7 @@ def kernel_featured(
         The dataset does not have a column for each of the rows to have values with.
     """
     if corpus.kind != "sparse" or corpus.X is None:
-        raise InvalidInput("a precomputed kernel takes rows of numbers alone")
+        raise InvalidInput("a precomputed kernel needs numeric rows")
     n_columns = int(corpus.X.shape[1])
     used = kernel_values.columns_of(rows.train, train, corpus.n_rows, n_columns, columns)
     features = SparseFeatures(n_columns, corpus.feature_names, used)

@@ -5,52 +5,83 @@ alone: the same in every process that prepares a job.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.datasets import versions as dataset_versions
+from app.datasets.recipe_schemas import TextRecipe
 from app.errors import Conflict
-from app.schemas.datasets.texts import TextRecipe
-from app.schemas.jobs.jobs import TrainRequest
-from app.services.datasets import dataset_versions
-from app.services.hierarchies import hierarchies
-from app.services.hierarchies.version_labels import VersionLabels, of_hierarchy
+from app.formats.labels import PARTS
+from app.hierarchies import service as hierarchies
+from app.hierarchies.version_labels import VersionLabels, of_hierarchy
+from app.jobs.leases import Lease
+from app.jobs.schemas import TrainRequest
+from app.jobs.slots import ShardLease
 from app.store import tables
 from app.store.cache import local_copy
-from app.store.corpus import open_corpus
+from app.store.corpus import Corpus, open_corpus
 from app.store.db import reading
 from app.store.files import Files
+from solvers.core.base import Solver
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
-from solvers.registry import make
 from workers.phases import warm_starts
 from workers.phases.featuring import Featured, featured, kernel_featured
-from workers.phases.splitting import Rows, split_rows
+from workers.phases.holding_out import arrivals, held_out
+from workers.phases.splitting import Rows, node_numbers, split_rows
 from workers.phases.warm_starts import Former
-from workers.running.lease_heartbeat import LeaseHeartbeat
+from workers.running.job_context import LeaseHeartbeat
+
+_SHOWN = 20
+_log = structlog.get_logger("polymargin.worker")
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What is trained on, and what it is tested on."""
+    """What is trained on, and what it is tested on.
+
+    Attributes
+    ----------
+    dataset : DatasetVersion
+    corpus : Corpus
+    rows : Rows
+    data : Featured
+    problem : Problem
+    labels : VersionLabels
+    tree : Taxonomy or None
+        Of the job's hierarchy.
+    former : Former or None
+    split : int8 array, shape (n_rows,), or None
+        0 of rows that train, 1 of rows that are held out; None where the dataset has a split of its own.
+    """
 
     dataset: tables.DatasetVersion
+    corpus: Corpus
     rows: Rows
     data: Featured
     problem: Problem
     labels: VersionLabels = field(default_factory=VersionLabels)
+    tree: Taxonomy | None = None
     former: Former | None = None
     split: NDArray[np.int8] | None = None
-    n_rows: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Of the dataset."""
+        return self.corpus.n_rows
 
 
 def prepare(
-    heartbeat: LeaseHeartbeat, job_id: str, dataset_id: str | None, store: Files, request: TrainRequest
+    heartbeat: LeaseHeartbeat, lease: Lease | ShardLease, store: Files, request: TrainRequest, solver: Solver[Any]
 ) -> Prepared:
-    """Read the dataset of a job, split it, and make its features.
+    """Read the dataset of a job, split it, and make the features that the solver takes.
 
     Raises
     ------
@@ -60,24 +91,69 @@ def prepare(
         The dataset cannot be trained on.
     """
     heartbeat.phase("loading")
-    dataset = heartbeat.read(lambda session: dataset_versions.find(session, dataset_id, request.dataset_version))
+    job_id = lease.job_id
+    dataset = heartbeat.read(lambda session: dataset_versions.find(session, lease.dataset_id, request.dataset_version))
     if dataset is None:
-        raise Conflict("the dataset is not ready, or was deleted")
+        raise Conflict("the dataset is not ready or was deleted")
     corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
     tree, labels = vocabulary(heartbeat, job_id, request)
     corpus, n_mapped = labels.mapped(corpus)
     former, split = warm_starts.load(heartbeat, store, request), None
-    if former is not None and corpus.split is None:
-        split = former.split(np.asarray(corpus.y), request.test_fraction, request.seed)
+    if corpus.split is None:
+        given = arrivals(heartbeat, store, dataset.dataset_id, dataset.number, corpus, labels)
+        split = held_out(given, request, tree, labels)
+        split = split if former is None else former.split(split)
     rows = split_rows(corpus, request, tree, labels, split)
+    if rows.unknown:
+        _log.warning("unknown_labels", job_id=job_id, rule=request.unknown_labels, **unknown_shown(rows.unknown))
     if n_mapped:
         rows = replace(rows, report={**rows.report, "labels_mapped": float(n_mapped)})
     heartbeat.phase("features")
-    if make(request.solver, request.params).takes_kernel_values:
-        data = kernel_featured(corpus, rows, rows.train, request.columns)
-    else:
-        data = featured(corpus, rows, request.text or TextRecipe(), request.columns)
-    return Prepared(dataset, rows, data, rows.problem(data.X_train), labels, former, split, corpus.n_rows)
+    data = _featured(corpus, rows, request, solver, labels)
+    return Prepared(dataset, corpus, rows, data, rows.problem(data.X_train, data.names), labels, tree, former, split)
+
+
+def all_rows(prepared: Prepared, request: TrainRequest, solver: Solver[Any]) -> Prepared:
+    """The same with the rows that were held out among those that train; features are learnt from all of them.
+
+    Test rows stay out whose label is no node of the label tree, unless the request says what to do with such labels.
+
+    Raises
+    ------
+    InvalidInput, FitError, ProblemError
+        All rows cannot be trained on.
+    """
+    corpus, tree = prepared.corpus, prepared.tree
+    split = np.zeros(corpus.n_rows, np.int8)
+    if tree is not None and corpus.label_indptr is None and request.unknown_labels == "refuse":
+        split[node_numbers(tree, corpus.labels)[np.asarray(corpus.y)] < 0] = PARTS.index("validation")
+    rows = split_rows(corpus, request, tree, prepared.labels, split)
+    data = _featured(corpus, rows, request, solver, prepared.labels)
+    return replace(prepared, rows=rows, data=data, problem=rows.problem(data.X_train, data.names), former=None)
+
+
+def places(prepared: Prepared, among: Prepared) -> NDArray[np.int64]:
+    """The place of each training row among those of another preparation of the dataset; -1 where it has none."""
+    train, other = prepared.rows.train, among.rows.train
+    at = np.searchsorted(other, train)
+    known = at < len(other)
+    known[known] = other[at[known]] == train[known]
+    return np.where(known, at, -1)
+
+
+def _featured(
+    corpus: Corpus, rows: Rows, request: TrainRequest, solver: Solver[Any], labels: VersionLabels
+) -> Featured:
+    if solver.takes_kernel_values:
+        return kernel_featured(corpus, rows, rows.train, request.columns)
+    names = labels if solver.uses_names else None
+    return featured(corpus, rows, request.text or TextRecipe(), request.columns, names)
+
+
+def unknown_shown(unknown: Mapping[str, int]) -> dict[str, Any]:
+    """How many labels are unknown and how many rows have them, and the most frequent by name."""
+    first = dict(list(unknown.items())[:_SHOWN])
+    return {"n_labels": len(unknown), "n_rows_with_them": sum(unknown.values()), "labels": first}
 
 
 def digest(problem: Problem) -> NDArray[np.uint8]:
@@ -99,7 +175,8 @@ def vocabulary(heartbeat: LeaseHeartbeat, job_id: str, request: TrainRequest) ->
     tree = None if id is None else heartbeat.read(lambda session: hierarchies.taxonomy(session, id))
     if id is None or tree is None:
         raise Conflict("the hierarchy was deleted")
-    return tree, heartbeat.read(lambda session: of_hierarchy(session, id))
+    labels = heartbeat.read(lambda session: of_hierarchy(session, id))
+    return tree, replace(labels, nodes=frozenset(tree.names))
 
 
 def hierarchy_id(session: Session, job_id: str) -> str | None:

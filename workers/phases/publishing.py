@@ -1,41 +1,97 @@
 """What was trained becomes a version of a model: measured, saved, and added in one transaction."""
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-import scipy.sparse as sp
 from sqlalchemy.orm import Session
 
-from app.schemas.common.job_options import OPTIONS
-from app.schemas.jobs.jobs import TrainRequest
-from app.services.hierarchies.version_labels import KEPT
-from app.services.models import versions
-from app.services.predictions import answer_reference
+from app.hierarchies.version_labels import KEPT
+from app.jobs.schemas import TrainRequest
+from app.models import convergence, versions
+from app.models.schemas import RefitReport
+from app.predictions import answer_reference
+from app.schemas import OPTIONS
 from app.store.files import Files
 from app.version import VERSION
-from solvers.core.base import Params, State
+from solvers.core.base import Solver, State
 from solvers.core.model import Model
-from solvers.core.problem import ProblemError
-from solvers.numerics.array_types import Bools
-from solvers.registry import make
 from workers.phases import warm_starts
-from workers.phases.driving import Reached
+from workers.phases.driving import Outcome, Reached
 from workers.phases.preparation import Prepared, hierarchy_id
-from workers.phases.scoring import measures
-from workers.running.job_context import JobContext, TimeUp
+from workers.phases.refitting import NotRefit, Refit
+from workers.phases.scoring import measures, require_finite
+from workers.running.job_context import JobContext
 
 Save = Callable[[Path, Mapping[str, Any]], str]
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """The trial whose settings a version has: what the job's result and the version's manifest tell of it."""
+    """The trial whose settings a version has, as in the job's result and in the version's manifest."""
 
     result: Mapping[str, Any]
     lineage: Mapping[str, Any]
+
+
+class Measured(NamedTuple):
+    """What was measured of a model.
+
+    Attributes
+    ----------
+    solver : Solver
+        Which has trained it.
+    metrics : mapping
+        Part, measure, value.
+    expected : AnswerReference or None
+        How it answers to rows held out.
+    kept : Written or None
+        Where it is kept beside a model that is trained on all rows.
+    """
+
+    solver: Solver[Any]
+    metrics: Mapping[str, Mapping[str, float]]
+    expected: answer_reference.AnswerReference | None
+    kept: "Written | None" = None
+
+
+class Written(NamedTuple):
+    """The files of a model: their path, the SHA-256 of their manifest, and the lineage in it."""
+
+    path: str
+    sha256: str
+    lineage: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class NewVersion:
+    """A version whose files are written, and which is added in the transaction that publishes it.
+
+    Attributes
+    ----------
+    model : str
+    facts : Facts
+    metrics : mapping
+        Part, measure, value.
+    result : mapping
+        What else the job's result says of it.
+    """
+
+    model: str
+    facts: versions.Facts
+    metrics: Mapping[str, Mapping[str, float]]
+    result: Mapping[str, Any]
+
+    def add(self, session: Session) -> dict[str, Any]:
+        """Add it, and return the job's result."""
+        number = versions.add(session, self.model, self.facts, self.metrics)
+        every = versions.of_job(session, self.facts.job_id).values()
+        reason = convergence.unconverged_of_job(session, self.facts.job_id)
+        doubt = {} if reason is None else {"unconverged": reason}
+        return {"model": self.model, "version": number, "versions": list(every), **doubt, **self.result}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,81 +119,118 @@ class Publisher:
         path = f"models/{self.context.lease.job_id}.{self.context.lease.attempt}"
         return path if self.request.path is None else f"{path}.{reached.point}"
 
-    def finish(
+    def measured(self, model: Model, solver: Solver[Any], outcome: Outcome, *, keep: bool = False) -> Measured:
+        """Measure a model, and note how it answers to rows held out; ``keep``: write it beside the one to be served."""
+        problem, data = self.prepared.problem, self.prepared.data
+        require_finite(model)
+        self._record(model)
+        metrics = measures(model, self.prepared.rows, problem.X, data.X_test, outcome.right)
+        expected = answer_reference.answer_reference(model, data.X_test)
+        found = Measured(solver, metrics, expected)
+        if not keep:
+            return found
+        path = f"{self.folder(outcome.reached)}/{versions.MEASURED}"
+        return found._replace(kept=self._write(path, self.prepared, found, outcome.reached, model, None, {}))
+
+    def written(
         self,
-        params: Params,
-        reached: Reached,
-        made: Callable[[], Model],
+        measured: Measured,
+        outcome: Outcome,
+        model: Model | None,
+        refit: Refit | NotRefit | None = None,
         save: Save | None = None,
         lineage: Mapping[str, Any] | None = None,
+        *,
         stopped: bool = False,
-        state: State | None = None,
-        right: Bools | None = None,
-    ) -> Callable[[Session], dict[str, Any]]:
-        """Make, measure and save a model; the transaction that adds its version to the job's result is left to do.
+    ) -> NewVersion:
+        """Write the model that is served.
 
         Parameters
         ----------
-        params : Params
-        reached : Reached
-        made : callable
-            Returns the model.
+        measured : Measured
+        outcome : Outcome
+            The end of the measured model's training.
+        model : Model or None
+            The measured one; not needed where it was trained again on all rows.
+        refit : Refit or NotRefit, optional
+            The same trained on all rows, which is served then, or why it is not; None where nothing was held out that
+            could be trained on, or the request does not want it.
         save : callable, optional
             Takes the new folder of the model and its lineage, and returns the SHA-256; by default, ``model.save``.
         lineage : mapping, optional
-            What else the manifest shall tell.
+            Further fields of the manifest.
         stopped : bool
             The time limit has ended the training.
-        state : mapping of str to array, optional
-            What the model is made of, where its dual variables may have to be kept.
-        right : bool array, shape (n_train,), optional
-            Training rows that the model is known to answer rightly: they are not scored again.
-
-        Raises
-        ------
-        TimeUp
-            It was stopped before there was a model.
         """
-        problem, rows = self.prepared.problem, self.prepared.rows
+        reached, prepared = outcome.reached, self.prepared
+        path = self.folder(reached)
+        if isinstance(refit, Refit):
+            reached, served, prepared = refit.outcome.reached, refit.model, refit.prepared
+        else:
+            assert model is not None
+            served = model
+            self.store.delete(f"{path}/{versions.MEASURED}")
+        self._record(served)
         end = {"stopped": "time_limit"} if stopped else {}
-        done = (reached.point + 1) / len(self.request.path or [params])
-        self.context.phase("testing", at_once=False, fraction=done, eta_seconds=None)
-        try:
-            model = made()
-        except ValueError:
-            if stopped:
-                raise TimeUp from None
-            raise
-        _require_finite(model)
-        metrics = measures(model, rows, problem.X, self.prepared.data.X_test, right)
-        self.context.phase("saving", at_once=False)
         tuned = {} if self.tuned is None else {"tuning": dict(self.tuned.lineage)}
-        facts = self._save(params, reached, model, save or model.save, {**(lineage or {}), **tuned, **end}, state)
+        reported = None if refit is None else self._reported(measured, outcome.reached, prepared, refit)
+        twin = {} if reported is None else {"refit": reported.model_dump(mode="json")}
+        duals = self._duals(path, measured.solver, outcome.state)
+        more = {**duals, **(lineage or {}), **tuned, **end, **twin}
+        written = self._write(path, prepared, measured, reached, served, save, more)
+        facts = self._facts(path, prepared, measured, reached, served, written, reported)
+        found = {} if self.tuned is None else dict(self.tuned.result)
+        if isinstance(refit, NotRefit):
+            found["not_refit"] = refit.reason
+        return NewVersion(self.request.model, facts, measured.metrics, {**end, **found})
 
-        def add(session: Session) -> dict[str, Any]:
-            number = versions.add(session, self.request.model, facts, metrics)
-            every = versions.of_job(session, facts.job_id).values()
-            found = {} if self.tuned is None else dict(self.tuned.result)
-            return {"model": self.request.model, "version": number, "versions": list(every), **end, **found}
+    def _record(self, model: Model) -> None:
+        """Note with a model which labels the label tree lacks."""
+        if self.prepared.rows.unknown:
+            model.record = {**model.record, "unknown_labels": dict(self.prepared.rows.unknown)}
 
-        return add
+    def _reported(self, measured: Measured, reached: Reached, served: Prepared, refit: Refit | NotRefit) -> RefitReport:
+        kept = measured.kept if isinstance(refit, Refit) else None
+        return RefitReport(
+            n_test=len(self.prepared.rows.test),
+            n_measured=len(self.prepared.rows.train),
+            n_served=len(served.rows.train),
+            reason=refit.reason if isinstance(refit, NotRefit) else None,
+            sha256=None if kept is None else kept.sha256,
+            arrays_sha256=None if kept is None else self._arrays_sha256(kept.path),
+            epochs=reached.epoch,
+            converged=reached.converged,
+            gap=reached.gap,
+            seconds=reached.seconds - reached.began,
+        )
 
-    def _save(
-        self, params: Params, reached: Reached, model: Model, save: Save, more: Mapping[str, Any], state: State | None
-    ) -> versions.Facts:
-        lease, dataset, data = self.context.lease, self.prepared.dataset, self.prepared.data
-        problem, tree, path = self.prepared.problem, self.prepared.rows.tree, self.folder(reached)
-        expected = answer_reference.answer_reference(model, data.X_test)
+    def _arrays_sha256(self, path: str) -> str:
+        """The hash of those of all arrays of a model and its features."""
+        parts = {part: self.store.manifest(f"{path}/{part}")["arrays"] for part in ("model", "features")}
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def _write(
+        self,
+        path: str,
+        prepared: Prepared,
+        measured: Measured,
+        reached: Reached,
+        model: Model,
+        save: Save | None,
+        more: Mapping[str, Any],
+    ) -> Written:
+        """Write features and model of a version, or of the measured model beside it."""
+        lease, data, tree = self.context.lease, prepared.data, prepared.rows.tree
         self.store.delete(f"{path}/features")
         manifest = {"kind": data.features.kind, "params": data.features.params_json()}
         features_sha256 = self.store.save_arrays(f"{path}/features", data.features.arrays(), manifest)
+        expected = measured.expected
         lineage: dict[str, Any] = {
-            **self._duals(path, state),
             "job": lease.job_id,
-            "dataset_sha256": dataset.sha256,
+            "dataset_sha256": prepared.dataset.sha256,
             "hierarchy_sha256": None if tree is None else tree.sha256,
             "solver": self.request.solver,
-            "params": params.model_dump(mode="json"),
+            "params": measured.solver.params.model_dump(mode="json"),
             "seed": self.request.seed,
             "request": self._asked(),
             "point": reached.point,
@@ -152,19 +245,31 @@ class Publisher:
             answer_reference.KEPT: None if expected is None else expected.kept(),
             **more,
         }
-        sha256 = save(self.store.path(f"{path}/model"), lineage)
+        return Written(path, (save or model.save)(self.store.path(f"{path}/model"), lineage), lineage)
+
+    def _facts(
+        self,
+        path: str,
+        prepared: Prepared,
+        measured: Measured,
+        reached: Reached,
+        model: Model,
+        written: Written,
+        reported: RefitReport | None,
+    ) -> versions.Facts:
+        lease, lineage, tree = self.context.lease, written.lineage, prepared.rows.tree
         return versions.Facts(
             job_id=lease.job_id,
             dataset_id=lease.dataset_id,
-            dataset_sha256=dataset.sha256,
+            dataset_sha256=prepared.dataset.sha256,
             solver=self.request.solver,
             params=lineage["params"],
             seed=self.request.seed,
             request=lineage["request"],
             code_version=VERSION,
             n_classes=len(model.classes),
-            n_features=data.features.n_given,
-            n_train=problem.n_samples,
+            n_features=prepared.data.features.n_given,
+            n_train=prepared.problem.n_samples,
             epochs=reached.epoch,
             converged=reached.converged,
             primal=reached.primal,
@@ -179,8 +284,9 @@ class Publisher:
             else self.context.read(lambda session: hierarchy_id(session, lease.job_id)),
             hierarchy_sha256=lineage["hierarchy_sha256"],
             report={**model.report, **self.prepared.rows.report},
-            sha256=sha256,
+            sha256=written.sha256,
             size_bytes=sum(file.stat().st_size for file in self.store.path(path).rglob("*") if file.is_file()),
+            refit=None if reported is None else reported.model_dump(mode="json"),
         )
 
     def _asked(self) -> dict[str, Any]:
@@ -189,14 +295,13 @@ class Publisher:
             return self.context.lease.request
         return self.request.model_dump(mode="json", exclude=set(OPTIONS))
 
-    def _duals(self, path: str, state: State | None) -> Mapping[str, Any]:
-        """Keep what later trainings can begin from; what the lineage tells of that and of where this one began."""
+    def _duals(self, path: str, solver: Solver[Any], state: State | None) -> Mapping[str, Any]:
+        """Save the state that later trainings can start from; return the lineage of it and of this training's start."""
         prepared, request = self.prepared, self.request
         if prepared.split is not None:
             warm_starts.save_split(self.store, path, prepared.split)
-        if not request.keep_duals or state is None:
+        if not request.keep_duals or not state:
             return warm_starts.reported(request, None)
-        solver = make(request.solver, request.params, seed=request.seed)
         rows = prepared.rows.train
         sha256 = warm_starts.save(self.store, path, solver, prepared.problem, state, rows, prepared.n_rows)
         return warm_starts.reported(request, sha256)
@@ -206,18 +311,3 @@ class Publisher:
         tree = self.prepared.rows.tree
         every = tree is not None and not (model.tree is None and model.back_off is None)
         return self.prepared.labels.kept(tree.names if tree is not None and every else model.classes)
-
-
-def _require_finite(model: Model) -> None:
-    """Raise ProblemError where weights have left the range of floats."""
-    weights = model.linear_weights()
-    if weights is None:
-        return
-    W = weights.W.data if isinstance(weights.W, sp.csr_matrix) else weights.W
-    if not (_finite(W) and (weights.intercept is None or _finite(weights.intercept))):
-        raise ProblemError("weights have left the range of floats: divide the features by a constant, or lower C")
-
-
-def _finite(array: Any) -> bool:
-    rows = max(1, (1 << 22) // max(1, array[:1].size))
-    return all(bool(np.isfinite(array[at : at + rows]).all()) for at in range(0, len(array), rows))

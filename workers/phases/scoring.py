@@ -1,10 +1,14 @@
 """Measures of a model on one part of its data."""
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from solvers.core.model import Model
+from solvers.core.problem import ProblemError
 from solvers.labels.label_sets import of_nodes
 from solvers.metrics.flat import flat
 from solvers.metrics.hierarchical import hierarchical
@@ -23,7 +27,7 @@ def measures(
     """Part (train, test) -> measure -> value; nothing for a part without rows.
 
     Without a label tree: error, F1, the error of always answering the most frequent label of the training part, and how
-    far down the list of labels the true one stands: ``mrr``, and ``accuracy@3`` and ``accuracy@5`` of more labels.
+    far down the list of labels the true one is: ``mrr``, and ``accuracy@3`` and ``accuracy@5`` of more labels.
     With one: those along the tree, overall and for each level, as ``hierarchical`` and, of models that predict sets,
     ``multilabel`` have them; rows with sets of labels have no most frequent label.
 
@@ -42,6 +46,16 @@ def measures(
         if X.shape[0] > 0:
             found[part] = _measure(model, rows, X, truth, known)
     return found
+
+
+def require_finite(model: Model) -> None:
+    """Raise ProblemError where weights have left the range of floats."""
+    weights = model.linear_weights()
+    if weights is None:
+        return
+    W = weights.W.data if isinstance(weights.W, sp.csr_matrix) else weights.W
+    if not (_finite(W) and (weights.intercept is None or _finite(weights.intercept))):
+        raise ProblemError("weights have left the range of floats: divide the features by a constant, or lower C")
 
 
 def _measure(model: Model, rows: Rows, X: csr_matrix, truth: Truth, right: Bools | None) -> dict[str, float]:
@@ -82,3 +96,8 @@ def _listed(model: Model, X: csr_matrix, truth: NDArray[np.int32], right: Bools 
 def _scored(n: int, right: Bools | None) -> Ints:
     """The rows of which something is still to be known."""
     return np.arange(n) if right is None else np.flatnonzero(~right)
+
+
+def _finite(array: Any) -> bool:
+    rows = max(1, (1 << 22) // max(1, array[:1].size))
+    return all(bool(np.isfinite(array[at : at + rows]).all()) for at in range(0, len(array), rows))

@@ -10,15 +10,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from app.errors import Conflict
-from app.schemas.jobs.jobs import TrainRequest
-from app.services.models import warm_starts
+from app.jobs.schemas import TrainRequest
+from app.models import warm_starts
 from app.store.files import Files
 from solvers.core.artefact_files import read_array
 from solvers.core.base import Solver, State
 from solvers.core.dual_variables import DualShares
 from solvers.core.problem import Problem
-from solvers.selection.splits import stratified
-from workers.running.lease_heartbeat import LeaseHeartbeat
+from workers.running.job_context import LeaseHeartbeat
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +37,11 @@ class Former:
     rows: NDArray[np.int64]
     n_rows: int
 
-    def split(self, y: NDArray[np.int32], fraction: float, seed: int) -> NDArray[np.int8]:
-        """0 of training rows, 1 of test rows: former rows stay what they were, new ones are held out by class."""
-        split = np.ones(len(y), np.int8)
+    def split(self, grown: NDArray[np.int8]) -> NDArray[np.int8]:
+        """0 of training rows, 1 of test rows: former rows stay what they were, later ones are what ``grown`` has."""
+        split = grown.copy()
+        split[: self.n_rows] = 1
         split[self.rows] = 0
-        split[self.n_rows :] = stratified(y[self.n_rows :], fraction, seed) if len(y) > self.n_rows else 0
         return split
 
     def start(self, solver: Solver[Any], problem: Problem, train: NDArray[np.int64]) -> State:
@@ -61,7 +60,7 @@ def load(heartbeat: LeaseHeartbeat, store: Files, request: TrainRequest) -> Form
     try:
         arrays, manifest = store.load_arrays(f"{path}/{warm_starts.DUALS}", mmap=False)
     except OSError:
-        raise Conflict("the dual variables of the version that the training was to begin from are gone") from None
+        raise Conflict("the dual variables of the version to start from have been deleted") from None
     shape = (len(arrays["labels"]), len(manifest["classes"]))
     shares = sp.csr_matrix((arrays["values"], arrays["columns"], arrays["ends"]), shape=shape)
     return Former(DualShares(shares, arrays["labels"], tuple(manifest["classes"])), arrays["rows"], manifest["n_rows"])
@@ -81,7 +80,7 @@ def save(
 
 
 def save_split(store: Files, path: str, split: NDArray[np.int8]) -> None:
-    """Keep which rows were trained on: of such a version the request alone does not tell."""
+    """Save which rows were trained on: for such a version the request alone does not determine them."""
     store.delete(f"{path}/{warm_starts.SPLIT}")
     store.save_arrays(f"{path}/{warm_starts.SPLIT}", {"split": split}, {})
 
@@ -96,6 +95,6 @@ def saved_split(folder: Path) -> NDArray[np.int8] | None:
 
 
 def reported(request: TrainRequest, duals_sha256: str | None) -> Mapping[str, Any]:
-    """What the lineage tells of it."""
+    """Its entry in the lineage."""
     given = {"warm_start": request.warm_start, "duals_sha256": duals_sha256}
     return {name: value for name, value in given.items() if value is not None}

@@ -27,7 +27,7 @@ def current() -> str:
 def separated(affinities: Sequence[str], rank: int) -> Iterator[None]:
     """Meanwhile, this thread and those that it starts use their share of the processors of all shards of one affinity.
 
-    Where these are fewer than the shards, or the system does not tell, nothing changes.
+    Where these are fewer than the shards, or the system does not report them, nothing changes.
 
     Parameters
     ----------

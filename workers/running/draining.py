@@ -1,4 +1,4 @@
-"""Whether this worker shall end: then its processes give back the jobs that they hold."""
+"""Draining a worker: before it ends, its processes return their jobs to the queue."""
 
 import mmap
 
@@ -7,15 +7,15 @@ _flag = mmap.mmap(-1, 1)
 
 
 def request() -> None:
-    """Tell every process of this worker to give its job back."""
+    """Ask every process of this worker to return its job to the queue."""
     _flag[0] = 1
 
 
 def withdraw() -> None:
-    """Take the request back."""
+    """Withdraw the request."""
     _flag[0] = 0
 
 
 def requested() -> bool:
-    """Whether the job shall be given back now."""
+    """Whether the job must be returned to the queue now."""
     return _flag[0] == 1

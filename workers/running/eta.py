@@ -4,7 +4,7 @@ import math
 from collections import deque
 
 _POINTS = 8
-# the share of the most epochs before which these tell nothing: most trainings end long before all of them
+# below this share of the maximum, epochs say nothing about the end: most trainings end long before the maximum
 _TELLING = 0.1
 _MOST = 0.99
 
@@ -25,7 +25,7 @@ class EtaEstimate:
         self._gaps: deque[tuple[float, float]] = deque(maxlen=_POINTS)
         self._fraction = 0.0
 
-    def step(self, epoch: int, gap: float, seconds: float) -> tuple[float, float | None]:
+    def step(self, epoch: int, gap: float, seconds: float, reported: float = math.nan) -> tuple[float, float | None]:
         """The fraction done, which never falls, and the seconds left, None while unknown.
 
         Parameters
@@ -35,7 +35,12 @@ class EtaEstimate:
             Relative; nan where not measured.
         seconds : float
             Training time so far.
+        reported : float
+            The share done by the method's own estimate, which is taken where there is one.
         """
+        if math.isfinite(reported):
+            self._fraction = max(self._fraction, min(_MOST, reported))
+            return self._fraction, seconds * (1.0 / self._fraction - 1.0) if self._fraction > 0 else None
         if gap > 0 and math.isfinite(gap):
             self._gaps.append((seconds, math.log(gap)))
         left = [

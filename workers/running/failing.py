@@ -1,4 +1,4 @@
-"""What a job tells of the error that ended it."""
+"""The problem document of the error that ended a job."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _log = structlog.get_logger("polymargin.worker")
 
 
 def explain(error: Exception, job_id: str) -> dict[str, Any]:
-    """The problem document of an error; what may quote the data goes to the log alone."""
+    """The problem document of an error; messages that may quote data go only to the log."""
     if isinstance(error, PolymarginError):
         return error.document()
     if isinstance(error, FitError | ProblemError | ParamsError | UnknownSolverError):
@@ -35,13 +35,13 @@ def explain(error: Exception, job_id: str) -> dict[str, Any]:
 
 
 def out_of_time() -> dict[str, Any]:
-    """The error of a job that its time limit has ended, and that has nothing to show."""
+    """The error of a job that reached its time limit without a result."""
     detail = "the time limit was over before the job had come to its end; try it again with a longer one"
     return {**_document("time_limit", "The time limit is over", detail), "status": 409}
 
 
 def budget_over() -> dict[str, Any]:
-    """The error of a trial for which the budget of its tuning has left no time."""
+    """The error of a trial that had no time left in the budget of its tuning."""
     detail = "the budget of the tuning was over before the trial was measured"
     return {**_document("budget_over", "The budget is over", detail), "status": 409}
 

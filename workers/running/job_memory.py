@@ -48,7 +48,7 @@ def _data_limit(n_bytes: int) -> Iterator[None]:
         _before.append(_before[0] if _before else resource.getrlimit(resource.RLIMIT_DATA))
         if len(_before) == 1:
             soft, hard = _before[0]
-            # where the system does not tell how much there is, or has a lower limit of its own, that holds
+            # if the system does not report its memory, or has a lower limit of its own, that limit applies
             with contextlib.suppress(OSError, ValueError, StopIteration):
                 most = _data_bytes() + n_bytes
                 resource.setrlimit(resource.RLIMIT_DATA, (most if soft < 0 else min(soft, most), hard))

@@ -12,7 +12,7 @@ _MAGIC = b"PMF1"
 _HEAD = struct.Struct("<4sI")
 _ARRAY = struct.Struct("<4sI")
 _ALIGNMENT = 8
-# what a frame may hold, by the name that stands in it; always little-endian
+# dtypes that a frame may contain, by the name in its header; always little-endian
 _DTYPES = {
     dtype.str.encode(): dtype
     for dtype in map(np.dtype, ("?", "i1", "u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"))
@@ -48,7 +48,7 @@ def pack(arrays: Sequence[NDArray[Any]]) -> bytes:
 
 
 def unpack(frame: bytes | memoryview) -> list[NDArray[Any]]:
-    """The arrays of a frame, in memory of their own: loops are compiled for arrays that can be written to.
+    """Copies of a frame's arrays: loops are compiled for writable arrays.
 
     Raises
     ------
@@ -59,14 +59,14 @@ def unpack(frame: bytes | memoryview) -> list[NDArray[Any]]:
     try:
         magic, count = _HEAD.unpack_from(frame, 0)
         if magic != _MAGIC:
-            raise FrameError(f"a frame begins with {_MAGIC!r}, this with {magic!r}")
+            raise FrameError(f"a frame must begin with {_MAGIC!r}; this one begins with {magic!r}")
         for _ in range(count):
             array, at = _array(content, at)
             arrays.append(array)
     except struct.error as error:
         raise FrameError(str(error)) from error
     if at != len(frame):
-        raise FrameError(f"a frame of {at} bytes has {len(frame)}")
+        raise FrameError(f"the frame has {len(frame)} bytes; {at} were expected")
     return arrays
 
 
@@ -74,16 +74,16 @@ def _array(content: bytearray, at: int) -> tuple[NDArray[Any], int]:
     """The array whose header begins at that byte, over the same memory, and where the next one begins."""
     name, n_dimensions = _ARRAY.unpack_from(content, at)
     if n_dimensions > _MOST_DIMENSIONS:
-        raise FrameError(f"an array of {n_dimensions} dimensions; {_MOST_DIMENSIONS} are the most")
+        raise FrameError(f"an array has {n_dimensions} dimensions; at most {_MOST_DIMENSIONS} are allowed")
     shape = struct.unpack_from(f"<{n_dimensions}q", content, at + _ARRAY.size)
     at += _ARRAY.size + 8 * n_dimensions
     at += -at % _ALIGNMENT
     dtype = _DTYPES.get(name.rstrip(b"\0"))
     if dtype is None or min(shape, default=0) < 0:
-        raise FrameError(f"an array of {name!r} and shape {shape}")
+        raise FrameError(f"an array has the type {name!r} and the shape {shape}, which are not allowed")
     size = math.prod(shape)
     if size * dtype.itemsize > len(content) - at:
-        raise FrameError(f"an array of {dtype} and shape {shape}; {max(0, len(content) - at)} bytes are left")
+        raise FrameError(f"an array of {dtype} has the shape {shape}, but {max(0, len(content) - at)} bytes are left")
     flat = np.frombuffer(content, dtype, size, at) if size else np.empty(0, dtype)
     try:
         array = flat.reshape(shape)

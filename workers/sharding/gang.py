@@ -24,11 +24,11 @@ _DRAINED = "a worker ends"
 
 
 class Lost(Exception):
-    """A shard is lost, or is silent for too long."""
+    """A shard was lost, or has been silent for too long."""
 
 
 class Waiting(Exception):
-    """What the job needs is not there now; a sweep tries again."""
+    """A resource of the job is not available now; a sweep tries again."""
 
 
 class Failed(Exception):
@@ -74,7 +74,7 @@ def drained() -> str:
 
 
 def outcome(error: ExchangeError) -> Exception:
-    """What the end of an exchange means for the job: Waiting, Failed or Lost."""
+    """The error of the job for the end of an exchange: Waiting, Failed or Lost."""
     if isinstance(error, RedisLostError):
         return Waiting(str(error))
     if str(error) == _DRAINED:

@@ -1,6 +1,6 @@
-"""What a gang has in Redis: two keys, which whoever opens it makes and whoever ends it removes.
+"""The two keys of a gang in Redis: opening the gang creates them, ending it removes them.
 
-``NAME:gang`` says that it is there; whoever finds it gone knows that Redis has lost its memory. ``NAME:parts`` holds
+``NAME:gang`` exists as long as the gang; if it is missing, Redis has lost its data. ``NAME:parts`` holds
 the chunks of messages too long to be published, and nothing is written there without the other, so that nothing is left
 behind by a shard that comes too late. Both have a time to live. Channels are named after the gang and a token that it
 was given when it was opened.
@@ -35,7 +35,7 @@ return 1
 
 
 class RedisLostError(ExchangeError):
-    """Redis is away, or stands still, or has lost what the gang had there; no shard is to blame."""
+    "Redis cannot be reached: {type(error).__name__}"
 
 
 def open_gang(url: str, name: str, ttl: float = TTL_SECONDS) -> None:
@@ -62,6 +62,20 @@ def await_gang(url: str, name: str, timeout: float, check: Callable[[], None]) -
                 raise RedisLostError(GONE)
             check()
             time.sleep(_POLL_SECONDS)
+
+
+def say_compiling(url: str, name: str) -> None:
+    """Report to the coordinator of a gang that a shard compiles its loops; raises RedisLostError."""
+    with _client(url) as client:
+        gang = keys(name)[0]
+        if client.exists(gang):
+            client.hset(gang, "compiling", 1)
+
+
+def was_compiling(url: str, name: str) -> bool:
+    """Whether a shard has reported compilation since the last call; raises RedisLostError."""
+    with _client(url) as client:
+        return bool(client.hdel(keys(name)[0], "compiling"))
 
 
 def break_gang(url: str, name: str, reason: str) -> None:
@@ -94,7 +108,7 @@ def as_exchange_errors() -> Iterator[None]:
             raise RedisLostError(GONE) from None
         raise ExchangeError(f"Redis refuses a message: {error}") from error
     except (redis.RedisError, OSError) as error:
-        raise RedisLostError(f"Redis is away: {type(error).__name__}") from error
+        raise RedisLostError(f"Redis cannot be reached: {type(error).__name__}") from error
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
 """The exchange of a gang over connections between all pairs of its shards.
 
-Redis has where each shard is reached and the key that others need for it, tells when all are there, and that the gang
+Redis has where each shard is reached and the key that others need for it, says when all are there, and that the gang
 is broken or gone; what shards post never goes there. Each sends by one socket to which all others have subscribed, over
-TCP, encrypted; whoever cannot read the gang's keys in Redis gets nothing from it. A connection that is lost is not made
+TCP, encrypted; only those who can read the gang's keys in Redis can read it. A connection that is lost is not made
 again, and ends the attempt, so that no message can be missed unnoticed.
 """
 
@@ -106,8 +106,8 @@ class PairExchange(RedisExchange):
             port = self._outgoing.bind_to_random_port(interface, ports[0], ports[1] + 1, _PORT_TRIES)
         except (OSError, zmq.ZMQError) as error:
             raise Conflict(
-                f"A shard cannot listen on POLYMARGIN_SHARD_ADDRESS, {address!r:.80}, on one of the ports {ports[0]} "
-                f"to {ports[1]}: {error}"
+                f"A shard cannot listen on POLYMARGIN_SHARD_ADDRESS {address!r:.80}, ports {ports[0]} to "
+                f"{ports[1]}: {error}"
             ) from error
         return json.dumps({"at": f"{interface}:{port}", "key": public.decode()})
 
@@ -151,7 +151,7 @@ class PairExchange(RedisExchange):
             if super()._receive(_POLL_SECONDS):
                 continue
             if time.monotonic() >= deadline:
-                raise ExchangeError(f"not all shards were there after {self._timeout:g} s")
+                raise ExchangeError(f"not all shards had connected after {self._timeout:g} s")
             self._keep_alive()
             self._pipeline.read_answers()
             if self._check is not None:

@@ -1,5 +1,7 @@
 """The task of one shard: it takes its slot in a gang, trains its classes, and writes what is theirs."""
 
+import contextlib
+import math
 import os
 import socket
 import time
@@ -14,10 +16,9 @@ from threadpoolctl import threadpool_limits
 from app import tracing
 from app.config import settings
 from app.errors import Conflict
-from app.schemas.jobs.jobs import stored_request
-from app.services.engine import slots
-from app.services.engine.fencing import Fenced
-from app.services.engine.slots import ShardLease
+from app.jobs import slots
+from app.jobs.schemas import stored_request
+from app.jobs.slots import Fenced, ShardLease
 from app.store.db import DATABASE_AWAY, sessions
 from app.store.files import Files, files
 from solvers.core.artefact_files import read_array, write_array
@@ -27,14 +28,13 @@ from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, ExchangeError, gather
 from solvers.sharding.shardable import Shardable, shardable
 from workers.phases.preparation import digest, prepare
-from workers.running import cpu_affinity, draining, job_memory
+from workers.running import compiling, cpu_affinity, draining, job_memory
 from workers.running.failing import explain
-from workers.running.job_context import Drained
-from workers.running.lease_heartbeat import LeaseHeartbeat
+from workers.running.job_context import Drained, LeaseHeartbeat
 from workers.sharding import gang
 from workers.sharding.exchange import RedisExchange
 from workers.sharding.gang import Report
-from workers.sharding.gang_keys import await_gang
+from workers.sharding.gang_keys import await_gang, say_compiling
 
 _DONE = "done"
 _log = structlog.get_logger("polymargin.shard")
@@ -86,7 +86,11 @@ def _run_in_gang(lease: ShardLease, heartbeat: _ShardHeartbeat) -> str:
     url = settings().redis_url
     try:
         shard = _Shard(lease, heartbeat, url)
-        with job_memory.bounded(), threadpool_limits(shard.request.threads):
+        with (
+            job_memory.bounded(),
+            threadpool_limits(shard.request.threads),
+            compiling.noticed(shard.say_compiling),
+        ):
             shard.run()
     except ExchangeError as error:
         return f"left: {error}"
@@ -109,12 +113,14 @@ class _Shard:
         self.request = stored_request(lease.request)
         self._exchange, self._control = gang.names(lease.job_id, lease.attempt)
         self._url = url
+        self._said_at = -math.inf
 
     def run(self) -> None:
         """From the first message to the coordinator to the last one."""
         lease, request, began = self._lease, self.request, time.time_ns()
-        solver = shardable(make(request.solver, request.params, seed=request.seed, threads=request.threads))
-        problem = prepare(self._heartbeat, lease.job_id, lease.dataset_id, self._store, request).problem
+        trained = make(request.solver, request.params, seed=request.seed, threads=request.threads)
+        problem = prepare(self._heartbeat, lease, self._store, request, trained).problem
+        solver = shardable(trained)
         self._ready()
         wait = settings().exchange_seconds
         # the lease is there as soon as the job is claimed, and an old message may have led here before the gang is open
@@ -137,6 +143,14 @@ class _Shard:
         finally:
             control.close()
 
+    def say_compiling(self) -> None:
+        """Let the coordinator show that the training waits for compiled loops; at most once a second."""
+        if time.monotonic() - self._said_at < 1.0:
+            return
+        self._said_at = time.monotonic()
+        with contextlib.suppress(ExchangeError):  # which the training will meet itself
+            say_compiling(self._url, self._control)
+
     def _join(self, wait: float) -> RedisExchange:
         """The exchange of what the solvers need of each other."""
         name, rank, size, check = self._exchange, self._lease.rank, self._lease.size, self._heartbeat.check
@@ -146,7 +160,7 @@ class _Shard:
         try:
             from workers.sharding.pair_exchange import PairExchange
         except ModuleNotFoundError as error:
-            raise Conflict("POLYMARGIN_SHARD_ADDRESS takes pyzmq: pip install 'polymargin[pairs]'.") from error
+            raise Conflict("POLYMARGIN_SHARD_ADDRESS needs pyzmq: pip install 'polymargin[pairs]'.") from error
         ports = settings().shard_port_range
         return PairExchange(self._url, name, rank, size, address=address, ports=ports, timeout=wait, check=check)
 
@@ -176,7 +190,7 @@ class _Shard:
     ) -> State | None:
         """Steps until the last one, whose state it returns, or until the coordinator sends the shards away."""
         last: State | None = state
-        for step in solver.sharded(problem, exchange, state, self.request.exchange):
+        for step in solver.sharded(problem, exchange, state):
             last = step.state
             order, number = self._report(control, Report.of(step, exchange, draining.requested()))
             if step.converged:

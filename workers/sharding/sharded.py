@@ -1,7 +1,13 @@
-"""Training jobs in class shards: the coordinator of a gang drives the steps of all shards, and records them."""
+"""Training jobs in class shards: the coordinator of a gang drives the steps of all shards, and records them.
 
+The model is put together from what each shard has written to one folder.
+"""
+
+import shutil
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,28 +17,83 @@ from numpy.typing import NDArray
 from app import tracing
 from app.config import settings
 from app.errors import InvalidInput
-from app.schemas.jobs.jobs import TrainRequest
-from app.services.engine import slots
-from app.services.engine.leases import Checkpoint
+from app.jobs import slots
+from app.jobs.leases import Checkpoint
+from app.jobs.schemas import TrainRequest
 from app.store.files import Files
 from app.store.queue import notify_worker
+from solvers.core.artefact_files import read_array, write_array
 from solvers.core.base import Solver, Step, within_range
+from solvers.core.model import Model
+from solvers.core.problem import Problem
 from solvers.sharding.exchange import Arrays, ExchangeError
-from solvers.sharding.shardable import shardable
+from solvers.sharding.shardable import Shardable, shardable
 from workers.phases.driving import Outcome, Run
 from workers.phases.preparation import Prepared, digest, prepare
 from workers.phases.publishing import Publisher
 from workers.running import draining
 from workers.running.job_context import Drained, JobContext
 from workers.sharding import gang
-from workers.sharding.assembling import Assembly
 from workers.sharding.exchange import RedisExchange
 from workers.sharding.gang import Lost, Report, Waiting
-from workers.sharding.gang_keys import open_gang, require_gang
+from workers.sharding.gang_keys import open_gang, require_gang, was_compiling
 from workers.sharding.shard import model_part
 
+
+@dataclass(eq=False)
+class Assembly:
+    """What the shards have written to ``folder``.
+
+    Attributes
+    ----------
+    folder : Path
+    owns : sequence of int32 array
+        What each shard has trained, by rank.
+    reports : sequence of mapping
+        By rank: ``hashes``, the SHA-256 of its files by their names, and what its part ``reported``.
+    """
+
+    folder: Path
+    owns: Sequence[NDArray[np.int32]]
+    reports: Sequence[Mapping[str, Any]]
+    _model: Model | None = field(default=None, init=False)
+
+    @property
+    def owner(self) -> NDArray[np.int32]:
+        """The rank that has trained each class."""
+        owner = np.empty(sum(map(len, self.owns)), np.int32)
+        for rank, own in enumerate(self.owns):
+            owner[own] = rank
+        return owner
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The SHA-256 of all files by their names."""
+        return {name: digest for shard in self.reports for name, digest in shard["hashes"].items()}
+
+    def make(self, solver: Shardable, problem: Problem) -> Model:
+        """The model, around the mapped files where it stays in shards."""
+        arrays = {name: read_array(self.folder / f"{name}.npy", mmap=True) for name in self.hashes}
+        self._model = solver.assembled(problem, self.owner, arrays, [shard["reported"] for shard in self.reports])
+        return self._model
+
+    def save(self, to: Path, lineage: Mapping[str, Any]) -> str:
+        """Move the files to the model's folder, or write it there and remove them; return the SHA-256 of its manifest.
+
+        :meth:`make` comes first.
+        """
+        model = self._model
+        assert model is not None
+        if model.in_shards:
+            hashes = self.hashes | {"owner": write_array(self.folder / "owner.npy", self.owner)}
+            return model.seal(self.folder, hashes, to, lineage)
+        sha256 = model.save(to, lineage)
+        shutil.rmtree(self.folder)
+        return sha256
+
+
 _START_LEASES = 2.0
-# shards of which a step tells each; of more it would tell too much
+# most shards that a step reports one by one
 MOST_LANES = 64
 _log = structlog.get_logger("polymargin.worker")
 
@@ -99,8 +160,7 @@ class Coordinator:
     def run(self) -> None:
         """From the shards' first message to the job's success."""
         try:
-            lease = self._context.lease
-            prepared = prepare(self._context, lease.job_id, lease.dataset_id, self._store, self._request)
+            prepared = prepare(self._context, self._context.lease, self._store, self._request, self._solver)
             publisher = Publisher(self._context, self._store, self._request, prepared)
             outcome = self._start(prepared)
             self._context.phase("training", at_once=False)
@@ -124,10 +184,10 @@ class Coordinator:
         for rank, (other, version, _) in enumerate(self.collect([gang.encode(start)])):
             if gang.decode(version) != gang.VERSIONS:
                 raise InvalidInput(
-                    f"shard {rank} is of version {gang.decode(version)}, the coordinator of {gang.VERSIONS}"
+                    f"shard {rank} runs version {gang.decode(version)}; the coordinator runs {gang.VERSIONS}"
                 )
             if not np.array_equal(made, other):
-                raise InvalidInput(f"shard {rank} has made another problem of the dataset than the coordinator")
+                raise InvalidInput(f"shard {rank} has loaded other data than the coordinator")
         self._all_joined = True
         if resumed is not None and not all(part[0][0] for part in self.collect([])):
             self._run.start_afresh("a shard cannot read its part of it")
@@ -181,21 +241,20 @@ class Coordinator:
         return Step(int(first.epoch), first.primal, first.dual, first.violation, bool(first.converged), {}, measures)
 
     def _finish(self, publisher: Publisher, outcome: Outcome) -> None:
-        lease, problem = self._context.lease, publisher.prepared.problem
+        lease = self._context.lease
         self._context.phase("saving", at_once=False)
         parts = self.collect([])
         self._context.read(lambda session: slots.give_up(session, lease.job_id))
         folder = self._store.path(model_part(lease.job_id, lease.attempt))
         assembly = Assembly(folder, [own for _, own in parts], [gang.decode(report) for report, _ in parts])
         solver = shardable(self._solver)
-        finish = publisher.finish(
-            solver.params,
-            outcome.reached,
-            lambda: assembly.make(solver, problem),
-            assembly.save,
-            {"shards": [{"rank": rank, solver.trains: len(own)} for rank, own in enumerate(assembly.owns)]},
-        )
-        self._context.succeed(finish)
+        self._context.phase("testing", at_once=False, fraction=1.0, eta_seconds=None)
+        model = assembly.make(solver, publisher.prepared.problem)
+        measured = publisher.measured(model, self._solver, outcome)
+        self._context.phase("saving", at_once=False)
+        shards = [{"rank": rank, solver.trains: len(own)} for rank, own in enumerate(assembly.owns)]
+        version = publisher.written(measured, outcome, model, save=assembly.save, lineage={"shards": shards})
+        self._context.succeed(version.add)
 
     def _watch_shards(self) -> None:
         """While the coordinator waits: is the job still its own, is every shard alive, has each one joined?"""
@@ -209,12 +268,14 @@ class Coordinator:
         if gone:
             # a shard may have left because it was the first to notice that Redis has lost the gang
             require_gang(self._url, self._gang)
-            raise Lost(f"shard {gone[0]} of {self._size} is lost")
+            raise Lost(f"shard {gone[0]} of {self._size} was lost")
         absent = [slot for slot in held if slot.worker is None]
         if not absent:
+            if was_compiling(self._url, self._gang):
+                self._context.compiling()
             return
         if self._watched_at - self._began > _START_LEASES * settings().lease_seconds:
-            raise Waiting(f"no worker of {absent[0].queue} has taken shard {absent[0].rank}")
+            raise Waiting(f"no worker on the queue {absent[0].queue} has claimed shard {absent[0].rank}")
         self._notify_shards()
 
     def _notify_shards(self) -> None:

@@ -1,4 +1,4 @@
-"""Label trees are read in a process of their own; as a script, that process.
+"""Parses label trees in a separate process; run as a script, it is that process.
 
 So reading neither holds up the threads that answer requests, nor goes on when nobody waits for its answer, nor takes
 more memory than it is given, nor asks anything of a network. Small files of the simple formats are read at once.
@@ -26,7 +26,7 @@ from app.formats.hierarchies.stored import load_vocabulary, save_vocabulary
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.plain_file import MostUnpacked, compression_of, plain_file
 from app.formats.table import FormatError, RowError, row_error
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 
 INLINE_BYTES = 64 << 10
 INLINE_FORMATS = frozenset({"json", "csv", "lshtc", "rcv1", "paths"})
@@ -41,7 +41,7 @@ _places = threading.Semaphore(2 + 4)
 
 
 class TooManyWaitError(Exception):
-    """As many files as may wait to be read do so already."""
+    """Too many files are waiting to be parsed."""
 
 
 def read_hierarchy(
@@ -87,7 +87,7 @@ def main(path: str, format: str, options: str, bounds: str, folder: str) -> None
     except FormatError as error:
         errors, n_errors = error.errors, error.n_errors
     except MemoryError:
-        errors, n_errors = row_error(1, "reading the label tree takes more memory than it may").errors, 1
+        errors, n_errors = row_error(1, "parsing the label tree exceeds its memory limit").errors, 1
     document = {"n_errors": n_errors, "errors": [asdict(error) for error in errors]}
     (Path(folder) / "found.json").write_text(json.dumps(document))
 
@@ -102,7 +102,7 @@ def _is_simple(path: Path, format: str) -> bool:
 @contextmanager
 def _turn(check: Callable[[], None]) -> Iterator[None]:
     if not _places.acquire(blocking=False):
-        raise TooManyWaitError("other label trees are being read, and several wait")
+        raise TooManyWaitError("too many label trees are being parsed")
     try:
         while not _turns.acquire(timeout=_LOOK_SECONDS):
             check()
@@ -115,7 +115,7 @@ def _turn(check: Callable[[], None]) -> Iterator[None]:
 
 
 def _run(arguments: list[str], seconds: float, check: Callable[[], None]) -> None:
-    process = subprocess.Popen([sys.executable, "-m", __name__, *arguments], stdin=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-P", "-m", __name__, *arguments], stdin=subprocess.PIPE)
     deadline = time.monotonic() + seconds
     try:
         while True:
@@ -125,7 +125,7 @@ def _run(arguments: list[str], seconds: float, check: Callable[[], None]) -> Non
                 break
             except subprocess.TimeoutExpired:
                 if time.monotonic() > deadline:
-                    raise row_error(1, f"reading the label tree takes longer than {seconds:g} s") from None
+                    raise row_error(1, f"parsing the label tree takes longer than {seconds:g} s") from None
     finally:
         process.kill()
         process.communicate()

@@ -1,4 +1,4 @@
-"""How large a label tree may be, held while its file is read."""
+"""Limits of label trees, enforced while a file is parsed."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ class Bounds:
 
 def too_many(line: int, what: str, most: int) -> FormatError:
     """The error of a file that has more than ``most`` of something by that line."""
-    return row_error(line, f"more than {most:,} {what}; a label tree may have that many here")
+    return row_error(line, f"more than {most:,} {what}, the maximum of a label tree")

@@ -15,7 +15,7 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.hierarchies.xml_document import read_xml
 from app.formats.table import row_error, shorten
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import ROOT
 
 
@@ -58,10 +58,10 @@ class _Classes(ContentHandler):
                 if parent == ROOT or parent in self._line:
                     edges.add(parent, code, at)
                 else:
-                    edges.fault(at, f"'{shorten(parent)}' is a SuperClass, and no Class of the document")
+                    edges.fault(at, f"'{shorten(parent)}' is a SuperClass but not a Class of the document")
         for code, above in self._parents.items():
             if code not in self._line:
-                edges.fault(min(above.values()), f"'{shorten(code)}' is a SubClass, and no Class of the document")
+                edges.fault(min(above.values()), f"'{shorten(code)}' is a SubClass but not a Class of the document")
         labels = {
             code: Label(names=names.preferred, alternatives=names.alternatives) for code, names in self._names.items()
         }
@@ -69,7 +69,7 @@ class _Classes(ContentHandler):
         return Vocabulary(edges.take(), labels, dropped=edges.dropped, read_as=read_as)
 
     def setDocumentLocator(self, locator: Any) -> None:  # noqa: N802
-        """What tells the line, before anything comes."""
+        """Receive the object that knows the current line, before any element."""
         self._where = locator
 
     def startElement(self, name: str, attrs: Any) -> None:  # noqa: N802
@@ -111,7 +111,7 @@ class _Classes(ContentHandler):
                 names.also("".join(self._text), self._spoken)
             self._text = None
         elif self._text:
-            self._text.append(" ")  # parts of a name stand in elements of their own
+            self._text.append(" ")  # parts of a name are in elements of their own
 
     def _begin_class(self, code: str, line: int) -> None:
         self._class = code or None

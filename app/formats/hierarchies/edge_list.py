@@ -2,12 +2,18 @@
 
 A row whose parent is empty, or is the top's name (`root` unless another is given), names a child of the top. The header
 is the first line that has the columns; publishers put titles above it.
+
+A list of labels and names, such as `code,title`, has no parents: all its labels are children of the top.
+
+Annif's vocabularies in TSV have neither header nor parents: a URI, in angle brackets or not, a tab, a name, and perhaps
+another tab and a notation. All their labels are children of the top.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +23,8 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import read_text
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
+from app.values import normalized
 from solvers.labels.taxonomy import ROOT
 
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
@@ -26,6 +33,7 @@ _MOST_ABOVE_HEADER = 10
 _PARENTS = ("parent", "parent id", "parent code", "parentid", "parentcode")
 _LABELS = ("child", "id", "unique id", "code", "identifier")
 _NAMES = ("name", "label", "title")
+_URI = re.compile(r"<[^<>\s]+>|[A-Za-z][A-Za-z0-9+.-]*:[^<>\s]+")
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,7 @@ class _Layout:
     delimiter: str
     width: int
     n_cells: int
-    parent: int
+    parent: int | None
     label: int
     notation: int | None
     names: Mapping[str | None, int]
@@ -47,18 +55,21 @@ def parse_edge_list(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vo
     """Read a CSV file of edges; raises FormatError."""
     top = options.root or ROOT
     text = read_text(path)
-    layout = _layout(text, options)
-    edges = Edges(top, bounds, options.tree)
+    edges = Edges(top, bounds, options.tree, by_name=options.id_field is None)
     labels: dict[str, Label] = {}
     languages = options.languages.split(",") if options.languages else None
+    if _is_list_of_uris(text, options):
+        return _listed(text, top, edges, options.language, languages)
+    layout = _layout(text, options)
     for line, row in _rows(text, layout):
         if line <= layout.line or not any(cell.strip() for cell in row):
             continue
         if len(row) < layout.width or any(cell.strip() for cell in row[layout.n_cells :]):
             edges.fault(line, f"{len(row)} cells, expected {layout.width} as in the header")
             continue
-        name = row[layout.label].strip()
-        edges.add(row[layout.parent].strip() or top, name, line)
+        name = normalized(row[layout.label])
+        parent = "" if layout.parent is None else row[layout.parent].strip()
+        edges.add(parent or top, name, line)
         label = _label(row, layout, options.language, languages)
         if label != Label() and name not in labels:
             labels[name] = label
@@ -66,10 +77,37 @@ def parse_edge_list(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vo
     return Vocabulary(tree, labels, dropped=edges.dropped, read_as=layout.read_as)
 
 
+def _is_list_of_uris(text: str, options: HierarchyOptions) -> bool:
+    """Whether the first line is a URI and a name, where no option says that there are columns with titles."""
+    if options.delimiter not in (None, "tab") or options.id_field or options.parent_field or options.name_field:
+        return False
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    cells = first.split("\t")
+    return len(cells) in (2, 3) and _URI.fullmatch(cells[0].strip()) is not None
+
+
+def _listed(text: str, top: str, edges: Edges, language: str | None, languages: Sequence[str] | None) -> Vocabulary:
+    labels: dict[str, Label] = {}
+    for line, record in enumerate(text.splitlines(), 1):
+        if not record.strip():
+            continue
+        uri, *rest = (cell.strip() for cell in record.split("\t"))
+        if not 1 <= len(rest) <= 2 or _URI.fullmatch(uri) is None:
+            edges.fault(line, f"'{shorten(record)}'; expected a URI, a tab and a name, as in the first line")
+            continue
+        name = uri.removeprefix("<").removesuffix(">")
+        edges.add(top, name, line)
+        names = Names(languages)
+        names.prefer(rest[0], language)
+        notation = (rest[1] or None) if len(rest) == 2 else None
+        labels[name] = Label(notation=notation, names=names.preferred)
+    return Vocabulary(edges.take(), labels, read_as={"label": "URI", "names": "second cell", "delimiter": "tab"})
+
+
 def _rows(text: str, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     """Records with the lines on which they begin, from the header on."""
     file = io.StringIO(text, newline="")
-    for _ in range(layout.line - 1):  # what stands above the header need not be CSV
+    for _ in range(layout.line - 1):  # lines above the header need not be CSV
         file.readline()
     rows = csv.reader(file, delimiter=layout.delimiter, strict=True)
     above = layout.line - 1
@@ -98,8 +136,8 @@ def _layout(text: str, options: HierarchyOptions) -> _Layout:
     parent, label = options.parent_field or "parent", options.id_field or "child"
     raise row_error(
         first,
-        f"the header is {named}; it needs the columns {parent} and {label}, each once: parent_field and id_field say "
-        "what parents and labels are called",
+        f"the header is {named}; it needs the columns {parent} and {label}, each once: pass parent_field and id_field "
+        "for other column names",
     )
 
 
@@ -110,7 +148,7 @@ def _columns(line: int, text: str, delimiter: str, options: HierarchyOptions) ->
         return None
     parent = _column(header, options.parent_field, _PARENTS)
     label = _column(header, options.id_field, _LABELS)
-    if parent is None or label is None or parent == label:
+    if label is None or parent == label or (parent is None and not _is_flat(header, label, options)):
         return None
     notation = None if options.notation_field is None else _column(header, options.notation_field, ())
     name = _column(header, options.name_field, _NAMES)
@@ -127,9 +165,23 @@ def _columns(line: int, text: str, delimiter: str, options: HierarchyOptions) ->
         if asked is not None and not found:
             raise row_error(line, f"the header has no single column '{shorten(asked)}', which {option} names", asked)
     width = max((at + 1 for at, cell in enumerate(header) if cell), default=0)
-    reported = {"label": header[label], "parent": header[parent], "delimiter": _spoken(delimiter), "header": str(line)}
+    reported = {
+        "label": header[label],
+        "parent": "" if parent is None else header[parent],
+        "delimiter": _spoken(delimiter),
+        "header": str(line),
+    }
     reported |= {"names": ", ".join(header[at] for at in names.values())} if names else {}
     return _Layout(line, delimiter, width, len(header), parent, label, notation, names, reported)
+
+
+def _is_flat(header: Sequence[str], label: int, options: HierarchyOptions) -> bool:
+    """Whether a table without parents has labels and their names alone."""
+    name = _column(header, options.name_field, _NAMES)
+    if options.parent_field is not None or name is None or name == label:
+        return False
+    known = {header[label], header[name], options.notation_field, ""}
+    return all(cell in known or cell.startswith(f"{header[name]}@") for cell in header)
 
 
 def _column(header: Sequence[str], given: str | None, usual: Sequence[str]) -> int | None:

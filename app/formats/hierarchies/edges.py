@@ -10,11 +10,17 @@ from app.formats.hierarchies.vocabulary import Dropped
 from app.formats.labels import label_problem
 from app.formats.table import MAX_REPORTED, Problems, row_error, shorten
 from app.plurals import counted
+from app.values import normalized
 from solvers.labels.taxonomy import ROOT, Taxonomy
 
 MAX_FAULTS = 10_000
 
 _NAMED = 5
+_TWO_PARENTS = "pass tree=first or tree=deepest to keep one of them"
+_TWO_NODES = (
+    "if these are two nodes with one name, pass id_field or format=paths; if this is one node with two parents, pass "
+    "tree=first or tree=deepest to keep one of them"
+)
 
 
 class _Above(NamedTuple):
@@ -35,6 +41,8 @@ class Edges:
         What the tree may come to.
     rule : {"refuse", "first", "deepest"}
         Which of several parents a node keeps.
+    by_name : bool
+        Whether the file may call two nodes by one name, as it has no ids.
 
     Attributes
     ----------
@@ -42,8 +50,15 @@ class Edges:
         The parents that :meth:`take` left out.
     """
 
-    def __init__(self, top: str | None = ROOT, bounds: Bounds | None = None, rule: TreeRule = "refuse") -> None:
+    def __init__(
+        self,
+        top: str | None = ROOT,
+        bounds: Bounds | None = None,
+        rule: TreeRule = "refuse",
+        by_name: bool = False,
+    ) -> None:
         self._top = top
+        self._advice = _TWO_NODES if by_name else _TWO_PARENTS
         self._bounds = bounds or Bounds()
         self._n_characters = 0
         self._n_faults = 0
@@ -71,14 +86,14 @@ class Edges:
         line : int
             Counted from 1.
         repeats : bool
-            Whether the same edge may stand in the file before, as paths that begin alike repeat it.
+            Whether an edge may occur in the file again, as it does in paths with a common beginning.
 
         Raises
         ------
         FormatError
             There are too many nodes, or too many characters in their names.
         """
-        parent, child = parent.strip(), child.strip()
+        parent, child = normalized(parent), normalized(child)
         for name, column in ((parent, "parent"), (child, "child")):
             detail = label_problem(name)
             if detail is not None:
@@ -108,7 +123,7 @@ class Edges:
         """
         if not self._above:
             self._problems.raise_if_any()
-            raise row_error(1, "the file has no edge of a label tree; at least one was expected")
+            raise row_error(1, "the file has no edges; a label tree needs at least one")
         top = self._top if self._top is not None else self._only_top()
         if top is not None:
             self._check_top(top)
@@ -121,7 +136,7 @@ class Edges:
         )
         depth = _depth(tree)
         if depth > self._bounds.depth:
-            raise row_error(1, f"the label tree has {depth} levels, at most {self._bounds.depth} are allowed")
+            raise row_error(1, f"the label tree has {depth} levels; at most {self._bounds.depth} are allowed")
         return tree
 
     def __contains__(self, child: str) -> bool:
@@ -132,7 +147,7 @@ class Edges:
         """Take a parent of a child that has another one."""
         if self._rule == "refuse":
             detail = f"{_name(child)} has two parents: {_name(first.parent)} on line {first.line}, and "
-            self.fault(above.line, f"{detail}{_name(above.parent)}; tree=first or tree=deepest keeps one of them")
+            self.fault(above.line, f"{detail}{_name(above.parent)}; {self._advice}")
             return
         more = self._more.setdefault(child, [])
         same = next((known for known in more if known.parent == above.parent), None)
@@ -190,17 +205,17 @@ class Edges:
         more = f" and {len(orphans) - _NAMED} more" if len(orphans) > _NAMED else ""
         self.fault(
             next(iter(orphans.values()))[1],
-            f"{len(orphans)} nodes have no parent: {named}{more}; a tree has one top, and root=NAME says which",
+            f"{len(orphans)} nodes have no parent: {named}{more}; a tree has one top top: pass root=NAME",
         )
 
     def _check_top(self, top: str) -> None:
         if top in self._above:
             parent, line = self._above[top]
-            self.fault(line, f"{_name(top)} is the top of the tree, and cannot be a child of {_name(parent)}", "child")
+            self.fault(line, f"{_name(top)} is the top of the tree and cannot be a child of {_name(parent)}", "child")
         if top != ROOT:
             for child, (parent, line) in self._above.items():
                 if ROOT in (child, parent):
-                    self.fault(line, f"{_name(ROOT)} is how the top is called here; no other node can have the name")
+                    self.fault(line, f"{_name(ROOT)} is the reserved name of the top; no other node can have it")
                     return
 
     def _check_reach(self, top: str) -> None:
@@ -210,14 +225,14 @@ class Edges:
             more = f" and {len(orphans) - _NAMED} more" if len(orphans) > _NAMED else ""
             self.fault(
                 next(iter(orphans.values()))[1],
-                f"nothing hangs below the top, which is called {_name(top)}; without a parent are {named}{more}. "
-                f"Give them {_name(top)} as parent if they are labels, or name the top with root=NAME",
+                f"the top, {_name(top)}, has no children; {named}{more} have no parent. Make {_name(top)} their "
+                "parent if they are labels, or pass root=NAME",
             )
             return
         for parent, (child, line) in orphans.items():
             if parent != top:
-                detail = f"{_name(parent)} is the parent of {_name(child)}, and itself a child of none"
-                self.fault(line, f"{detail}; the top is called {_name(top)}", "parent")
+                detail = f"{_name(parent)} is the parent of {_name(child)} but has no parent itself"
+                self.fault(line, f"{detail}; the top is {_name(top)}", "parent")
         self._find_cycles()
 
     def _find_cycles(self) -> None:

@@ -1,4 +1,4 @@
-"""JSON whose values know their lines, and whose objects keep keys that stand twice; read without recursion."""
+"""JSON whose values know their lines, and whose objects keep duplicate keys; read without recursion."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class _Tokens:
         """The next one."""
         match = _TOKEN.match(self._text, self._at)
         if match is None:
-            raise row_error(self.line, "not JSON: the file ends before its brackets are closed")
+            raise row_error(self.line, "not JSON: the file ends before all brackets are closed")
         self.line += self._text.count("\n", self._at, match.start(1))
         self._at = match.end()
         return self.line, match[1]

@@ -15,7 +15,7 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import numbered_lines
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import shorten
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 
 _NAME = re.compile(r"\S+")
 
@@ -29,5 +29,5 @@ def parse_lshtc(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabu
             edges.add(parent, child, line, repeats=True)
             alone = False
         if alone:
-            edges.fault(line, f"'{shorten(text)}' stands alone; a parent and its child, or a path, was expected")
+            edges.fault(line, f"'{shorten(text)}' is alone on its line; expected a parent and its child, or a path")
     return Vocabulary(edges.take(), dropped=edges.dropped)

@@ -1,6 +1,6 @@
 """Nested JSON: `{"comp": {"comp.sys": ["mac", "ibm"]}, "rec": null}`, or objects with `name` and `children`.
 
-What stands for children is an object whose keys are names and whose values are children again; a list of names and of
+Children are an object whose keys are names and whose values are children again; a list of names and of
 objects; or null. An object whose `name` is a string is a node with that name and `children`; its other keys are
 ignored, unless they are said to hold ids, names or notations. If the outermost object is a node, it is the top,
 whatever its name; else its keys hang below the top.
@@ -17,7 +17,8 @@ from app.formats.hierarchies.json_entries import Entry, load_entries
 from app.formats.hierarchies.source import read_text
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import shorten
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
+from app.values import normalized
 from solvers.labels.taxonomy import ROOT
 
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -27,7 +28,7 @@ def parse_nested_json(path: Path, options: HierarchyOptions, bounds: Bounds) -> 
     """Read nested JSON; raises FormatError."""
     whole = load_entries(read_text(path), bounds)
     nodes = _Nodes(options)
-    edges = Edges(ROOT, bounds, options.tree)
+    edges = Edges(ROOT, bounds, options.tree, by_name=options.id_field is None)
     if nodes.label(whole) is not None:
         whole = _children(whole)
     elif whole.kind == "{" and [inner.key for inner in whole.inside] == [options.root or ROOT]:
@@ -47,7 +48,7 @@ def parse_nested_json(path: Path, options: HierarchyOptions, bounds: Bounds) -> 
 
 
 class _Nodes:
-    """Objects that are nodes: what they are called, and what else they tell."""
+    """Objects that are nodes: their names and other properties."""
 
     def __init__(self, options: HierarchyOptions) -> None:
         self.id_field = options.id_field
@@ -71,7 +72,7 @@ class _Nodes:
             notation=None if notation is None else _value(entry, notation, numbers=True), names=names.preferred
         )
         if reported != Label():
-            self.labels.setdefault(label.strip(), reported)
+            self.labels.setdefault(normalized(label), reported)
 
 
 def _listed(parent: str, entry: Entry, edges: Edges, nodes: _Nodes) -> list[tuple[str, Entry]]:

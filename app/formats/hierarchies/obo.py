@@ -15,7 +15,7 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import read_text
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import ROOT
 
 _ID = re.compile(r"id:\s*(\S+)")
@@ -89,7 +89,7 @@ def _term(frame: fastobo.term.TermFrame, language: str, languages: list[str] | N
 
 
 def _lines(text: str) -> dict[str, int]:
-    """The line on which each term's id stands."""
+    """The line of each term's id."""
     found: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         match = _ID.match(line)

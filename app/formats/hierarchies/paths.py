@@ -17,7 +17,7 @@ from app.formats.hierarchies.source import numbered_lines
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.labels import MAX_LABEL
 from app.formats.table import Problems, shorten
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import ROOT
 
 NONE = "none"
@@ -35,7 +35,7 @@ class _Layout(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """One path and where it stands."""
+    """One path and its line."""
 
     number: int
     text: str
@@ -89,14 +89,12 @@ def _without_comments(lines: Sequence[_Line], comment: str | None) -> tuple[list
     paths = [line for line in lines if not line.text.startswith(mark)]
     problems = Problems()
     if not paths:
-        problems.add(lines[0].number, f"every line begins with '{mark}'; comment=none says that these are no comments")
+        problems.add(lines[0].number, f"every line begins with '{mark}'; pass comment=none if these are not comments")
     elif comment is None:
         for line in lines:
             if line.number > paths[0].number and line.text.startswith(mark):
                 what = f"'{shorten(line.text)}' begins with '#' among the paths"
-                problems.add(
-                    line.number, f"{what}: comment=# says that it is a comment, comment=none that it is a path"
-                )
+                problems.add(line.number, f"{what}: pass comment=# if it is a comment, or comment=none if it is a path")
     problems.raise_if_any()
     return paths, len(lines) - len(paths)
 
@@ -120,8 +118,8 @@ def _layout(lines: Sequence[_Line], options: HierarchyOptions) -> _Layout:
         if mark != marks[0]:
             has = "no id" if mark is None else f"an id before ' {mark} '"
             first = "no id" if marks[0] is None else f"an id before ' {marks[0]} '"
-            said = f"the first path seems to have {first}, and this one {has}"
-            problems.add(line.number, f"{said}; id_separator says what stands between ids and paths, or none")
+            said = f"the first path seems to have {first}, but this one has {has}"
+            problems.add(line.number, f"{said}; pass id_separator, the text between ids and paths, or none")
     problems.raise_if_any()
     raise AssertionError("one of the marks differs")
 
@@ -140,7 +138,7 @@ def _with_ids(
         id, _, path = text.partition(layout.id_separator or "")
         id = id.strip()
         if not id or not path.strip():
-            edges.fault(line, f"'{shorten(text)}' is no id and path with '{layout.id_separator}' between")
+            edges.fault(line, f"'{shorten(text)}' is not an id and a path with '{layout.id_separator}' between")
             continue
         parts = _parts(edges, line, path.strip(), layout.separator, bounds)
         if parts is None:
@@ -153,7 +151,7 @@ def _with_ids(
         above = found.get(parts[:-1])
         if above is None and len(parts) > 1:
             beginning = layout.separator.join(parts[:-1])
-            edges.fault(line, f"'{shorten(beginning)}' has no line of its own, and so no id", "parent")
+            edges.fault(line, f"'{shorten(beginning)}' has no line of its own and therefore no id", "parent")
             continue
         if id in labels:
             edges.fault(line, f"the id '{shorten(id)}' is given twice", "id")
@@ -169,7 +167,7 @@ def _parts(edges: Edges, line: int, text: str, separator: str, bounds: Bounds) -
     """The parts of a path; None, and a fault, where it has empty ones or too many."""
     if text.count(separator) >= bounds.depth:
         n_parts = text.count(separator) + 1
-        edges.fault(line, f"'{shorten(text)}' has {n_parts} parts, at most {bounds.depth} levels are allowed")
+        edges.fault(line, f"'{shorten(text)}' has {n_parts} parts; at most {bounds.depth} levels are allowed")
         return None
     parts = tuple(part.strip() for part in text.split(separator))
     if not all(parts):

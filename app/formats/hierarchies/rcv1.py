@@ -13,7 +13,7 @@ from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import numbered_lines
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import row_error, shorten
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 
 _NOTHING = "None"
 _LINE = re.compile(r"parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-description:.*)?")
@@ -26,7 +26,7 @@ def parse_rcv1(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabul
         match = _LINE.fullmatch(text)
         if match is not None and match[1] == _NOTHING:
             if top is not None:
-                detail = f"'{shorten(match[2])}' is a second top beside '{shorten(top)}'; a tree has one"
+                detail = f"'{shorten(match[2])}' is a second top besides '{shorten(top)}'; a tree has one top"
                 raise row_error(line, detail, "parent")
             top = match[2]
     edges = Edges(options.root or top, bounds, options.tree)

@@ -18,7 +18,7 @@ from app.formats.hierarchies.source import read_text
 from app.formats.hierarchies.xml_document import read_xml
 from app.formats.table import FormatError, row_error, shorten
 from app.formats.window import BOM
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 
 # what relative addresses become where neither the file nor the request has a base; nothing may be there
 NO_BASE = "http://no-base.invalid/"
@@ -90,7 +90,7 @@ def first_lines(path: Path, wanted: set[str]) -> dict[str, int]:
 
 
 def last_part(address: str) -> str:
-    """What stands behind the last / # or : of an address."""
+    """What follows the last / # or : of an address."""
     terms = _TERM.findall(address)
     return terms[-1] if terms else address
 
@@ -109,16 +109,16 @@ def _check_contexts(text: str) -> None:
     except json.JSONDecodeError as error:
         raise row_error(error.lineno, f"not JSON: {error.msg}") from None
     except RecursionError:
-        raise row_error(1, "not JSON-LD: brackets stand too deep in one another") from None
+        raise row_error(1, "not JSON-LD: brackets are nested too deeply") from None
     for address in _remote_contexts(document):
         line = 1 + text.count("\n", 0, max(0, text.find(json.dumps(address))))
         raise row_error(
-            line, f"the context '{shorten(address)}' lies elsewhere, where nothing is read: write it into the file"
+            line, f"the context '{shorten(address)}' is external and is not fetched: write it into the file"
         )
 
 
 def _remote_contexts(document: Any) -> Iterator[str]:
-    # with each value, whether it stands for a context: lists of them may hold lists, whatever the standard says
+    # with each value, whether it is a context: lists of them may hold lists, whatever the standard says
     waiting = [(document, False)]
     while waiting:
         value, is_context = waiting.pop()
@@ -138,7 +138,7 @@ def _not_rdf(error: Exception, syntax: str, content: str | bytes) -> FormatError
         line = 1 + read[: getattr(error, "_i", 0)].rstrip().count("\n")
         return row_error(line, f"not {syntax}: {shorten(str(getattr(error, '_why', '')))}")
     if isinstance(error, RecursionError):
-        return row_error(1, f"not {syntax}: brackets stand too deep in one another")
+        return row_error(1, f"not {syntax}: brackets are nested too deeply")
     said = str(error)
     place = _PLACE.search(said)
     if place is not None:

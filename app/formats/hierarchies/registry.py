@@ -14,7 +14,8 @@ from app.formats.hierarchies.nested_json import parse_nested_json
 from app.formats.hierarchies.paths import parse_paths
 from app.formats.hierarchies.rcv1 import parse_rcv1
 from app.formats.hierarchies.vocabulary import Vocabulary
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.formats.zeros import require_storable_file
+from app.hierarchies.schemas import HierarchyOptions
 
 Parser = Callable[[Path, HierarchyOptions, Bounds], Vocabulary]
 
@@ -62,8 +63,12 @@ def parse_hierarchy(
     Raises
     ------
     FormatError
-        With the lines that break the format, or keep the edges from being a tree.
+        With the lines that break the format, keep the edges from being a tree, or have U+0000 or half of a surrogate
+        pair.
     KeyError
         If there is no such format.
     """
-    return HIERARCHY_FORMATS[format](path, options or HierarchyOptions(), bounds or Bounds())
+    parser = HIERARCHY_FORMATS[format]
+    found = parser(path, options or HierarchyOptions(), bounds or Bounds())
+    require_storable_file(path, escapes=format in ("json", "skos"))
+    return found

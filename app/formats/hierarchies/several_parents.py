@@ -1,4 +1,4 @@
-"""Labels with several parents: which of them the tree keeps."""
+"""Chooses the parent that the tree keeps for labels with several parents."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from app.formats.hierarchies.rdf import NO_BASE, first_lines, last_part, load_gr
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.labels import label_problem
 from app.formats.table import row_error, shorten
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import ROOT
 
 _XL = Namespace("http://www.w3.org/2008/05/skos-xl#")
@@ -44,7 +44,7 @@ def _read(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
     graph, syntax = load_graph(path, options, bounds)
     concepts = _concepts(graph)
     if not concepts:
-        raise row_error(1, "the file has no skos:Concept; a thesaurus in SKOS was expected")
+        raise row_error(1, "the file has no skos:Concept; expected a SKOS thesaurus")
     deprecated = [node for node, value in graph.subject_objects(OWL.deprecated) if str(value).lower() in _TRUE]
     lines = first_lines(path, {last_part(str(node)) for node in [*concepts, *deprecated]})
     return _Reading(graph, concepts, lines, options, bounds).vocabulary(deprecated, {"syntax": syntax})
@@ -128,12 +128,12 @@ class _Reading:
 
     def _label(self, node: Node, deprecated: bool) -> Label:
         if isinstance(node, BNode):
-            self._edges.fault(1, "a concept has no URI, by which datasets could name it")
+            self._edges.fault(1, "a concept has no URI that datasets could use")
         elif str(node).startswith(NO_BASE):
             where = f"'{shorten(str(node).removeprefix(NO_BASE))}' is a relative URI"
-            self._edges.fault(self._line(node), f"{where}, and the file has no base; base=URI gives it one")
+            self._edges.fault(self._line(node), f"{where}, but the file has no base; pass base=URI")
         elif str(node) != str(node).strip():
-            self._edges.fault(self._line(node), f"'{shorten(str(node))}' is no URI: it begins or ends with a blank")
+            self._edges.fault(self._line(node), f"'{shorten(str(node))}' is not a URI: it begins or ends with a blank")
         if self._options.label == "notation" and self._notation(node) is None and not deprecated:
             self._edges.fault(self._line(node), f"'{shorten(str(node))}' has no notation")
         names = self._names(node)
@@ -167,7 +167,7 @@ class _Reading:
 
 
 def _strange(node: Node, place: str, concept: Node) -> str:
-    return f"'{shorten(str(node))}' stands {place} '{shorten(str(concept))}', and is no concept of the file"
+    return f"'{shorten(str(node))}' is {place} '{shorten(str(concept))}', but is not a concept of the file"
 
 
 def _concepts(graph: Graph) -> dict[Node, None]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from app.schemas.datasets.texts import shortened
+from app.datasets.recipe_schemas import shortened
 from solvers.labels.taxonomy import Taxonomy
 
 NO_LANGUAGE = "und"
@@ -24,7 +24,7 @@ class Label:
     notation : str, optional
         The code by which people know it.
     names : mapping of str to str
-        The preferred name by language (a BCP 47 tag, in lower case; `und`: the file does not tell).
+        The preferred name by language (a BCP 47 tag, in lower case; `und`: not given).
     alternatives : mapping of str to sequence of str
         Other names by language.
     deprecated : bool
@@ -67,13 +67,13 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """A file of labels, read.
+    """A parsed file of labels.
 
     Attributes
     ----------
     tree : Taxonomy
     labels : mapping of str to Label
-        By node of the tree; nodes of which the file tells no more than the name are not in it.
+        By node of the tree, without nodes that have nothing but a name.
     retired : mapping of str to Label
         Deprecated labels without a place in the tree.
     dropped : sequence of Dropped

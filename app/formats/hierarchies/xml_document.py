@@ -30,9 +30,9 @@ def read_xml(path: Path, handler: ContentHandler) -> None:
     except SAXParseException as error:
         raise row_error(error.getLineNumber() or 1, f"not XML: {error.getMessage()}") from None
     except DefusedXmlException:
-        raise row_error(parser.getLineNumber() or 1, "an entity lies elsewhere, where nothing is read") from None
+        raise row_error(parser.getLineNumber() or 1, "an entity is external and is not fetched") from None
     except LookupError:
-        raise row_error(1, "not XML: the encoding that the document names is not known") from None
+        raise row_error(1, "not XML: the document's encoding is not supported") from None
 
 
 class _Parser(DefusedExpatParser):  # type: ignore[misc]
@@ -48,7 +48,7 @@ class _Parser(DefusedExpatParser):  # type: ignore[misc]
         raise AssertionError("external entities are forbidden")
 
     def skipped_entity_handler(self, name: str, is_pe: bool) -> None:
-        """An entity of which the file tells nothing."""
+        """Refuse an entity that the file does not define."""
         if not is_pe:
             line = self.getLineNumber() or 1
-            raise row_error(line, f"not XML: the entity '{shorten(name)}' is declared nowhere in the file")
+            raise row_error(line, f"not XML: the entity '{shorten(name)}' is not declared in the file")

@@ -7,6 +7,7 @@ from app.store.tables.evaluations import Evaluation, EvaluationConfusion, Evalua
 from app.store.tables.jobs import Checkpoint, Job, JobLogLine, JobTag, Step
 from app.store.tables.models import Alias, AnswerCount, Feedback, Metric, Model, ModelVersion
 from app.store.tables.pools import Slot, Worker
+from app.store.tables.reviews import Review, ReviewOpinion, ReviewRow
 from app.store.tables.rules import Rule, RuleRun
 
 __all__ = [
@@ -34,6 +35,9 @@ __all__ = [
     "ModelVersion",
     "Owned",
     "RetiredLabel",
+    "Review",
+    "ReviewOpinion",
+    "ReviewRow",
     "Rule",
     "RuleRun",
     "SignIn",

@@ -1,4 +1,4 @@
-"""The base of all tables, and which SQL type stands for which Python type."""
+"""The base of all tables, and the SQL type of each Python type."""
 
 from typing import Any, ClassVar
 

@@ -50,7 +50,7 @@ class DatasetVersion(Table):
 
 
 class Hierarchy(Owned, Table):
-    """A label tree; ``levels`` counts the nodes of each level, ``report`` tells what was read beside it."""
+    """A label tree; ``levels`` counts the nodes of each level, ``report`` says what was read beside it."""
 
     __tablename__ = "hierarchies"
     __table_args__ = (UniqueConstraint("workspace", "name"),)

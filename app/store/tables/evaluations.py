@@ -33,6 +33,8 @@ class Evaluation(Owned, Table):
     rows_sha256: Mapped[str] = mapped_column(String(64))
     code_version: Mapped[str] = mapped_column(String(32))
     microseconds_per_row: Mapped[float | None]
+    # by the measured model of a version whose served one was trained on these rows
+    measured: Mapped[bool | None]
     created_at: Mapped[float]
 
 

@@ -9,7 +9,7 @@ from app.store.tables.base import Owned, Table
 
 
 class Job(Owned, Table):
-    """A piece of work: a lease says who does it, the attempt number fences off whoever lost it."""
+    """A piece of work: a lease says who does it, the attempt number fences off a worker that lost it."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -49,7 +49,7 @@ class Job(Owned, Table):
     losses: Mapped[int] = mapped_column(Integer)
     worker: Mapped[str | None] = mapped_column(String(128))
     lease_until: Mapped[float | None]
-    # when a worker was last notified of it; None: a sweep shall do so
+    # when a worker was last notified of it; None: a sweep is to do so
     notified_at: Mapped[float | None] = mapped_column("rung_at")
     progress: Mapped[dict[str, Any] | None]
     result: Mapped[dict[str, Any] | None]

@@ -63,6 +63,8 @@ class ModelVersion(Table):
     origin: Mapped[dict[str, Any] | None]
     # of a smaller copy: of which version, how, and at what loss
     copy_of: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    # of one that was to be trained once more on all rows: how it was measured, and what came of that
+    refit: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     # of tags and notes
     revision: Mapped[int] = mapped_column(Integer, default=1)
     # it can be brought back until a sweep removes the row
@@ -104,7 +106,7 @@ class AnswerCount(Table):
 
 
 class Feedback(Owned, Table):
-    """The right labels of one instance, as the key ``owner`` has told them; ``job_id`` is the append that took it."""
+    """The right labels of one instance, as the key ``owner`` reported them; ``job_id`` is the append that took it."""
 
     __tablename__ = "feedback"
     __table_args__ = (Index("ix_feedback_model", "model_id", "id"),)

@@ -12,7 +12,7 @@ class Rule(Owned, Table):
     """When a model is trained again, on what, and whether an alias follows.
 
     ``due_at`` is when its schedule names next, ``seen_feedback`` the newest report that has counted, ``run_id`` the one
-    run that is not over. Whoever changes these from what they were starts the run, and nobody else.
+    run that is not over. The one process that updates these from their previous values starts the run.
     """
 
     __tablename__ = "rules"
@@ -37,7 +37,7 @@ class Rule(Owned, Table):
 
 
 class RuleRun(Table):
-    """One start of a rule: ``stage`` tells which of its jobs is waited for, ``outcome`` what came of it."""
+    """One start of a rule: ``stage`` is the job that it waits for, ``outcome`` its result."""
 
     __tablename__ = "rule_runs"
     __table_args__ = (Index("ix_rule_runs_rule", "rule_id", "id"), Index("ix_rule_runs_stage", "stage"))

@@ -1,20 +1,27 @@
-// Calls of the API by the session that has signed in; a refusal is an error with the service's own words.
+// API calls of the signed-in session; an error response becomes an exception with the service's message.
 
 export const prefix = "/api/v1";
 
 export class Refusal extends Error {
   constructor(document) {
-    super(document.detail ?? "The service did not answer as it should.");
+    super(document.detail ?? "The service sent an unexpected response.");
     this.errors = document.errors ?? [];
     this.status = document.status;
   }
 
   get lines() {
     return this.errors.map((item) => {
-      const where = [item.row === undefined ? null : `line ${item.row}`, item.column, item.pointer].filter(Boolean);
+      const where = [item.row === undefined ? null : `line ${item.row}`, item.column, placeOf(item.pointer)].filter(Boolean);
       return where.length ? `${where.join(", ")}: ${item.detail}` : item.detail;
     });
   }
+}
+
+// A JSON pointer as people write places: /params/C is params.C, and /texts/0 is texts[0].
+function placeOf(pointer) {
+  const names = (pointer ?? "").split("/").slice(1).map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const path = names[0] === "query" ? names.slice(1) : names;
+  return path.map((name, at) => (at && /^\d+$/.test(name) ? `[${name}]` : at ? `.${name}` : name)).join("");
 }
 
 export function token() {
@@ -31,7 +38,7 @@ export async function call(method, path, body, headers = {}) {
   try {
     answer = await fetch(prefix + path, init);
   } catch {
-    throw new Refusal({ detail: "The service cannot be reached." });
+    throw new Refusal({ detail: "Cannot reach the service." });
   }
   if (answer.status === 401) {
     location.assign(`/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);

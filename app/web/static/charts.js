@@ -24,7 +24,7 @@ function plotly() {
       done();
       resolve(window.Plotly);
     };
-    script.onerror = () => reject(new Error("The charts cannot be loaded."));
+    script.onerror = () => reject(new Error("Cannot load the charts."));
     document.head.append(script);
   });
   return loading;

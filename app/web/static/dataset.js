@@ -1,4 +1,4 @@
-// A dataset: the page comes anew when its import is over; the histogram of its classes.
+// A dataset: reloads the page when the import ends, and draws the histogram of classes.
 
 import { get, prefix } from "./api.js";
 import { draw } from "./charts.js";
@@ -28,7 +28,7 @@ if (histogram) {
     traces: parts.map(([part, said]) => ({ type: "bar", name: part, x: classes.map((_, i) => i + 1), y: classes.map((each) => each[part]), text: classes.map((each) => plain(each.label)), textposition: "none", hovertemplate: `%{text}: %{y}${said}<extra></extra>` })),
     layout: {
       barmode: "stack", bargap: classes.length > 60 ? 0 : 0.2, showlegend: parts.length > 1,
-      xaxis: classes.length > 12 ? { title: { text: "Class, the largest first" }, tickformat: "d" } : { tickvals: classes.map((_, i) => i + 1), ticktext: classes.map((each) => plain(each.label).slice(0, 20)) }, yaxis: { title: { text: "Rows" } },
+      xaxis: classes.length > 12 ? { title: { text: "Class, largest first" }, tickformat: "d" } : { tickvals: classes.map((_, i) => i + 1), ticktext: classes.map((each) => plain(each.label).slice(0, 20)) }, yaxis: { title: { text: "Rows" } },
     },
   }));
   await drawSpreads(statistics);

@@ -1,4 +1,4 @@
-// The scores and labels of a version's late answers beside those to rows that were held out.
+// The scores and labels of a version's recent predictions beside those of held-out rows.
 
 import { get } from "./api.js";
 import { draw } from "./charts.js";
@@ -24,11 +24,12 @@ function moved(labels) {
   body.closest(".scroll").hidden = labels.length === 0;
 }
 
-async function show({ days, n_answers, n_expected, scores, labels }) {
-  const told = [fact(`Answers in ${days} days`, number(n_answers)), fact("Held out", number(n_expected))];
-  if (scores) told.push(fact("Scores: population stability index (by chance)", `${number(scores.psi, 3)} (${number(scores.psi_by_chance, 3)})`));
-  if (labels) told.push(fact("Labels: total variation (by chance)", `${percent(labels.total_variation)} (${percent(labels.total_variation_by_chance)})`));
-  said.replaceChildren(...told);
+async function show({ days, n_answers, n_expected, too_few, scores, labels }) {
+  const facts = [fact(`Predictions in ${days} days`, number(n_answers)), fact("Held out", number(n_expected))];
+  if (too_few) facts.push(element("div", {}, element("dt", {}, "Drift"), element("dd", {}, "not measured", element("small", {}, too_few))));
+  if (scores) facts.push(fact("Scores: population stability index (expected by chance)", `${number(scores.psi, 3)} (${number(scores.psi_by_chance, 3)})`));
+  if (labels) facts.push(fact("Labels: total variation (expected by chance)", `${percent(labels.total_variation)} (${percent(labels.total_variation_by_chance)})`));
+  said.replaceChildren(...facts);
   if (labels) moved(labels.moved);
   if (!scores) return;
   const names = bins(scores.edges);
@@ -36,9 +37,9 @@ async function show({ days, n_answers, n_expected, scores, labels }) {
   await draw(card.querySelector(".chart"), (colour) => ({
     traces: [
       { name: "held out", type: "bar", x: names, y: scores.expected, marker: { color: colour("--line") }, hovertemplate: "%{x}: %{y:.1%}<extra>held out</extra>" },
-      { name: "late", type: "bar", x: names, y: scores.found, marker: { color: colour("--accent") }, hovertemplate: "%{x}: %{y:.1%}<extra>late</extra>" },
+      { name: "recent", type: "bar", x: names, y: scores.found, marker: { color: colour("--accent") }, hovertemplate: "%{x}: %{y:.1%}<extra>recent</extra>" },
     ],
-    layout: { showlegend: true, barmode: "group", xaxis: { type: "category", title: { text: "Score of the answer" } }, yaxis: { title: { text: "Share of the answers" }, tickformat: ".0%" } },
+    layout: { showlegend: true, barmode: "group", xaxis: { type: "category", title: { text: "Score" } }, yaxis: { title: { text: "Share of predictions" }, tickformat: ".0%" } },
   }));
 }
 

@@ -1,4 +1,4 @@
-// What is different between two editions of a vocabulary, label by label.
+// The differences between two editions of a vocabulary, by label.
 
 import { get } from "./api.js";
 import { element, faults, number } from "./words.js";
@@ -11,11 +11,11 @@ const AT_ONCE = 100;
 const called = (names) => Object.values(names ?? {})[0] ?? "";
 
 function words(each) {
-  if (each.change === "moved") return `from ${each.parent_before ?? "the top"} to ${each.parent ?? "the top"}`;
+  if (each.change === "moved") return `from ${each.parent_before ?? "the root"} to ${each.parent ?? "the root"}`;
   if (each.change === "renamed") return `${called(each.names_before)} → ${called(each.names)}`;
   const by = each.replaced_by.length ? `, replaced by ${each.replaced_by.join(", ")}` : "";
   const where = each.change === "went" ? each.parent_before : each.parent;
-  return `${where ? `below ${where}` : "at the top"}${by}`;
+  return `${where ? `below ${where}` : "below the root"}${by}`;
 }
 
 function row(each) {
@@ -37,7 +37,7 @@ form.addEventListener("submit", async (event) => {
   try {
     const { found, left } = await show(0, body);
     const counts = Object.entries(found.counts).filter(([, n]) => n).map(([kind, n]) => `${number(n)} ${kind}`);
-    const head = element("tr", {}, ...["Change", "Label", "What"].map((name) => element("th", { scope: "col" }, name)));
+    const head = element("tr", {}, ...["Change", "Label", "Details"].map((name) => element("th", { scope: "col" }, name)));
     const more = element("button", { type: "button", class: "small", hidden: left <= 0 }, `${number(left)} more`);
     let shown = AT_ONCE;
     more.addEventListener("click", async () => {
@@ -46,7 +46,7 @@ form.addEventListener("submit", async (event) => {
       more.hidden = next.left <= 0;
       more.textContent = `${number(next.left)} more`;
     });
-    said.replaceChildren(element("p", {}, counts.length ? `${counts.join(", ")}; ${number(found.n_same)} labels are the same.` : "No label is different."),
+    said.replaceChildren(element("p", {}, counts.length ? `${counts.join(", ")}; ${number(found.n_same)} labels are unchanged.` : "No differences."),
       ...(found.changes.length ? [element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), body)), more] : []));
   } catch (error) {
     said.replaceChildren(faults(error));

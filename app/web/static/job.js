@@ -99,7 +99,7 @@ async function table() {
       marker: { size: 10, color: values.map((value) => colour(value === top ? "--good" : "--accent")) },
       hovertemplate: "trial %{x}: %{y:.4f}<br>%{text}<extra></extra>",
     }],
-    layout: { title: { text: `${best.replaceAll("_", " ")} on rows held out` }, xaxis: { title: { text: "Trial" }, tickformat: "d" }, yaxis: { range: rangeOf(values) } },
+    layout: { title: { text: `${best.replaceAll("_", " ")} on held-out rows` }, xaxis: { title: { text: "Trial" }, tickformat: "d" }, yaxis: { range: rangeOf(values) } },
   }));
 }
 

@@ -1,4 +1,4 @@
-// The priority of a job that waits, and its tags: changed where they stand.
+// Changes the priority and the tags of a job in place.
 
 import { call } from "./api.js";
 import { say } from "./page.js";

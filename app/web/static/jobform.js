@@ -3,7 +3,7 @@
 import { call } from "./api.js";
 import { element, faults } from "./words.js";
 
-// The model is called as its dataset is, until somebody gives it another name.
+// The model has the name of its dataset until the user types another.
 export function nameAfterDataset(form) {
   let named = form.elements.model.value;
   form.elements.dataset.addEventListener("change", () => {

@@ -1,4 +1,4 @@
-// A new key, whose secret is shown this once.
+// A new key, whose secret is shown once.
 
 import { call } from "./api.js";
 import { element, faults } from "./words.js";
@@ -15,8 +15,8 @@ form.addEventListener("submit", async (event) => {
     if (end) body.expires_at = `${end}T23:59:59Z`;
     const made = await call("POST", "/keys", body);
     form.querySelector("#key-name").value = "";
-    const head = element("div", { class: "head" }, element("strong", {}, `The key ${name}, shown only now`), element("button", { class: "small", type: "button", "data-copy": true }, "Copy"));
-    said.replaceChildren(element("div", { class: "notice good", role: "status" }, head, element("pre", {}, made.secret), element("a", { href: "/keys" }, "I have it: show the list")));
+    const head = element("div", { class: "head" }, element("strong", {}, `Key ${name}. It is shown only once.`), element("button", { class: "small", type: "button", "data-copy": true }, "Copy"));
+    said.replaceChildren(element("div", { class: "notice good", role: "status" }, head, element("pre", {}, made.secret), element("a", { href: "/keys" }, "Done")));
   } catch (error) {
     said.replaceChildren(faults(error));
   }

@@ -41,7 +41,7 @@ function heading(label, scope) {
     around = label === around ? null : label;
     offset = 0;
     show();
-    // the button that was pressed is another one now, which may stand elsewhere
+    // the pressed button was replaced by a new one, perhaps in another place
     [...table.querySelectorAll(`th[scope="${scope}"] button`)].find((each) => each.title === label)?.focus();
   });
   return element("th", { scope }, button);
@@ -51,7 +51,7 @@ function cell(true_, predicted, counts) {
   const { support, right } = named.labels.get(true_);
   const n = true_ === predicted ? right : counts.get(key(true_, predicted));
   if (!n) return element("td");
-  const made = element("td", { class: true_ === predicted ? "number right" : "number wrong", title: `${true_}, named ${predicted}: ${number(n)} of ${number(support)} rows` }, number(n));
+  const made = element("td", { class: true_ === predicted ? "number right" : "number wrong", title: `${true_}, predicted as ${predicted}: ${number(n)} of ${number(support)} rows` }, number(n));
   made.style.setProperty("--share", Math.sqrt(Math.min(1, n / support)).toFixed(3));
   return made;
 }
@@ -61,16 +61,16 @@ function show() {
   const n = Number(form.elements.size.value);
   const shown = all.slice(offset, offset + n);
   const counts = new Map(named.pairs.map((pair) => [key(pair.true, pair.predicted), pair.n_rows]));
-  const corner = element("th", { scope: "col" }, "True class, and what was named");
+  const corner = element("th", { scope: "col" }, "True class (rows), predicted class (columns)");
   table.tHead.replaceChildren(element("tr", {}, corner, ...shown.map((label) => heading(label, "col"))));
   table.tBodies[0].replaceChildren(...shown.map((label) => element("tr", {}, heading(label, "row"), ...shown.map((other) => cell(label, other, counts)))));
   const [before, next] = card.querySelectorAll("[data-move]");
   before.disabled = offset === 0;
   next.disabled = offset + n >= all.length;
-  const parts = all.length ? [`Classes ${number(offset + 1)} to ${number(offset + shown.length)} of the ${number(all.length)} that are confused${around === null ? "" : ` with ${around}`}.`] : ["No pair of classes is confused."];
+  const parts = all.length ? [`Classes ${number(offset + 1)} to ${number(offset + shown.length)} of ${number(all.length)} confused classes${around === null ? "" : ` with ${around}`}.`] : ["No confused classes."];
   if (KEPT.includes(named.pairs.length)) {
     const least = named.pairs.at(-1).n_rows;
-    parts.push(`The ${number(named.pairs.length)} most frequent pairs are kept: an empty cell may stand for ${least === 1 ? "a row" : `up to ${number(least)} rows`}.`);
+    parts.push(`The ${number(named.pairs.length)} most frequent pairs are shown. An empty cell may hide ${least === 1 ? "a row" : `up to ${number(least)} rows`}.`);
   }
   said.textContent = parts.join(" ");
   card.querySelector("[data-whole]").hidden = around === null;

@@ -1,4 +1,4 @@
-// The rows that a version is most wrong about, each with a field for the label that is right; what was changed is sent at once.
+// The largest errors of a version, each with a field for the correct label; all changes are sent together.
 
 import { call, get } from "./api.js";
 import { element, faults, number, percent } from "./words.js";
@@ -32,7 +32,7 @@ function note(each, labels) {
   if (labels.length === now.length && labels.every((label) => now.includes(label))) changed.delete(each.row);
   else changed.set(each.row, { row: each.row, labels, before: now });
   send.disabled = changed.size === 0;
-  send.textContent = changed.size > 1 ? `Correct ${changed.size} rows` : "Correct the row";
+  send.textContent = changed.size > 1 ? `Correct ${changed.size} rows` : "Correct row";
 }
 
 function field(each) {
@@ -43,19 +43,19 @@ function field(each) {
   input.value = (changed.get(each.row)?.labels ?? now).join("\n");
   const take = () => note(each, sets ? input.value.split("\n").map((label) => label.trim()).filter(Boolean) : [input.value.trim()].filter(Boolean));
   input.addEventListener("input", take);
-  const answered = element("button", { type: "button", class: "small" }, "The answer is right");
+  const answered = element("button", { type: "button", class: "small" }, "Prediction is correct");
   answered.addEventListener("click", () => {
     input.value = each.answered.join("\n");
     take();
   });
-  return element("div", { class: "right" }, element("div", { class: "field" }, element("label", { for: name }, sets ? "Labels, one a line" : "Label"), input), answered);
+  return element("div", { class: "right" }, element("div", { class: "field" }, element("label", { for: name }, sets ? "Labels, one per line" : "Label"), input), answered);
 }
 
 function item(each) {
-  const told = element("p", { class: "small" }, element("span", { class: "muted" }, `Row ${number(each.row)}: labelled `), element("strong", {}, joined(each.labels)),
+  const summary = element("p", { class: "small" }, element("span", { class: "muted" }, `Row ${number(each.row)}: labelled `), element("strong", {}, joined(each.labels)),
     each.corrected ? element("span", { class: "badge good" }, `corrected: ${joined(each.corrected)}`) : null,
     element("span", { class: "muted" }, ", answered "), element("strong", {}, joined(each.answered)), element("span", { class: "muted" }, ` ${sure(each)}`));
-  return element("li", {}, element("div", {}, told, shown(each)), edits ? field(each) : null);
+  return element("li", {}, element("div", {}, summary, shown(each)), edits ? field(each) : null);
 }
 
 async function load() {
@@ -67,8 +67,8 @@ async function load() {
     const [before, next] = card.querySelectorAll("[data-move]");
     before.disabled = offset === 0;
     next.disabled = offset + found.mistakes.length >= found.n_mistakes;
-    const why = found.dataset === null ? "The dataset was deleted." : "No row is wrong, or the evaluation is of an earlier release.";
-    said.textContent = found.mistakes.length ? `${number(offset + 1)} to ${number(offset + found.mistakes.length)} of ${number(found.n_mistakes)}; often it is the label that is wrong.` : why;
+    const why = found.dataset === null ? "The dataset was deleted." : "No errors, or the evaluation was made by an earlier release.";
+    said.textContent = found.mistakes.length ? `${number(offset + 1)} to ${number(offset + found.mistakes.length)} of ${number(found.n_mistakes)}. Often the label is wrong, not the prediction.` : why;
     card.querySelector("nav").hidden = found.mistakes.length === 0;
   } catch (error) {
     said.replaceChildren(faults(error));
@@ -80,7 +80,7 @@ card.querySelectorAll("[data-move]").forEach((button) => button.addEventListener
   load();
 }));
 
-// the job makes the dataset's next version; then the form for a training stands ready with it
+// the job makes the dataset's next version; then the training form is ready with it
 async function finished(job) {
   for (;;) {
     const { state, error } = await get(`/jobs/${job}`);
@@ -93,13 +93,13 @@ async function finished(job) {
 send?.addEventListener("click", async () => {
   send.disabled = true;
   const result = card.querySelector("[data-result]");
-  result.replaceChildren(element("p", { class: "muted" }, "The next version of the dataset is being made."));
+  result.replaceChildren(element("p", { class: "muted" }, "Creating the next dataset version."));
   try {
     const job = await call("POST", `/datasets/${encodeURIComponent(dataset)}/corrections`, { corrections: [...changed.values()] });
     await finished(job.id);
     const n = changed.size;
     changed.clear();
-    result.replaceChildren(element("p", { class: "notice good" }, `${number(n)} ${n === 1 ? "row has" : "rows have"} other labels in the dataset's next version. `, element("a", { href: card.dataset.retrain }, "Train again")));
+    result.replaceChildren(element("p", { class: "notice good" }, `${number(n)} ${n === 1 ? "row was" : "rows were"} corrected in the new dataset version. `, element("a", { href: card.dataset.retrain }, "Train again")));
     await load();
   } catch (error) {
     result.replaceChildren(faults(error));

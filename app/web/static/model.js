@@ -1,6 +1,7 @@
 // A new alias of a model.
 
 import { call } from "./api.js";
+import { confirmed } from "./page.js";
 import { faults } from "./words.js";
 
 const form = document.getElementById("new-alias");
@@ -8,6 +9,8 @@ form?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const alias = form.querySelector("#alias").value;
   const version = Number(form.querySelector("#alias-version").value);
+  const { unconverged } = form.querySelector("#alias-version").selectedOptions[0].dataset;
+  if (unconverged && !(await confirmed(`Version ${version} has not converged: ${unconverged} Set ${alias} to it?`))) return;
   try {
     await call("PUT", `/models/${form.dataset.model}/aliases/${encodeURIComponent(alias)}`, { version });
     location.reload();

@@ -22,7 +22,7 @@ export function namesOf(labels) {
   return new Map(named.map(({ label, names }) => [label, inBrowsers(names) ?? Object.values(names)[0]]));
 }
 
-// A label as people call it; what programs call it stands beside.
+// A label's name for people, with its id beside it.
 export function titled(label, names) {
   return names.has(label) && names.get(label) !== label ? [names.get(label), element("small", { class: "muted" }, ` ${label}`)] : [label];
 }

@@ -1,4 +1,4 @@
-// The overview, kept up to date while somebody looks at it: one call of the API every other second.
+// The overview, kept up to date while it is visible: one call of the API every other second.
 
 import { get, prefix } from "./api.js";
 import { showLanes } from "./lanes.js";
@@ -22,7 +22,7 @@ function note({ job }) {
 function show(status) {
   const shown = new Set([...running.querySelectorAll("[data-job]")].map((card) => card.dataset.job));
   const now = new Set(status.running.map(({ job }) => job.id));
-  // another set of jobs: the server writes the page anew
+  // another set of jobs: the server renders the page again
   if (shown.size !== now.size || [...now].some((id) => !shown.has(id))) return false;
   for (const each of status.running) {
     const card = running.querySelector(`[data-job="${each.job.id}"]`);

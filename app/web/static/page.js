@@ -29,7 +29,7 @@ async function copy(button) {
     await navigator.clipboard.writeText(text);
     say("Copied.", "good");
   } catch {
-    say("The browser does not let this page copy; mark the text and copy it by hand.");
+    say("The browser does not allow this page to copy. Select the text and copy it.");
   }
 }
 
@@ -60,7 +60,7 @@ addEventListener("unhandledrejection", (event) => {
   if (event.reason instanceof Refusal) say([event.reason.message, ...event.reason.lines].join(" "));
 });
 
-// a choice that loads the page anew is still in focus then, or the keyboard's next arrow would be lost
+// a choice that reloads the page keeps the focus, or the next arrow key would be lost
 export function stay(field) {
   sessionStorage.setItem("focus", field.id);
 }
@@ -75,7 +75,7 @@ document.addEventListener("change", (event) => {
 document.getElementById(sessionStorage.getItem("focus"))?.focus();
 sessionStorage.removeItem("focus");
 
-// where the pages' names stand in one line that is longer than the window, that of the page is in sight
+// where the navigation is one line wider than the window, scroll to the current page
 const here = document.querySelector(".side [aria-current]");
 if (here) {
   const line = here.closest("nav");

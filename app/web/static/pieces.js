@@ -1,4 +1,4 @@
-// A large file to the service in pieces: where the connection breaks it goes on from what has come, also on a later day.
+// Uploads a large file in pieces; after an interruption the upload continues from the last received piece.
 
 import { call, get, prefix, Refusal, token } from "./api.js";
 
@@ -7,6 +7,18 @@ const PIECE = 4 << 20;
 const TRIES = 6;
 
 const wait = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
+
+// A file dropped on an area is chosen in its input.
+export function acceptDrops(area, input, chosen) {
+  for (const kind of ["dragover", "dragenter"]) area.addEventListener(kind, (event) => { event.preventDefault(); area.classList.add("over"); });
+  for (const kind of ["dragleave", "drop"]) area.addEventListener(kind, () => area.classList.remove("over"));
+  area.addEventListener("drop", (event) => {
+    event.preventDefault();
+    if (!event.dataTransfer.files.length) return;
+    input.files = event.dataTransfer.files;
+    chosen();
+  });
+}
 
 // One request whose progress can be seen; `null` where the connection broke.
 function send(method, path, body, headers, progress) {
@@ -18,7 +30,7 @@ function send(method, path, body, headers, progress) {
     request.addEventListener("error", () => resolve(null));
     request.addEventListener("load", () => {
       let answer = {};
-      try { answer = JSON.parse(request.responseText); } catch { /* told below */ }
+      try { answer = JSON.parse(request.responseText); } catch { /* reported below */ }
       if (request.status < 300) resolve(answer);
       else reject(new Refusal(answer));
     });
@@ -29,7 +41,7 @@ function send(method, path, body, headers, progress) {
 // The whole file as the body of one request.
 export async function sendWhole(path, file, progress) {
   const answer = await send("POST", path, file, {}, progress);
-  if (answer === null) throw new Refusal({ detail: "The connection broke off; nothing was kept. Try again." });
+  if (answer === null) throw new Refusal({ detail: "The connection was interrupted and nothing was stored. Try again." });
   return answer;
 }
 
@@ -62,7 +74,7 @@ export async function sendInPieces(file, progress) {
       continue;
     }
     broken += 1;
-    if (broken === TRIES) throw new Refusal({ detail: "The connection is gone. What has come is kept: press Upload to go on." });
+    if (broken === TRIES) throw new Refusal({ detail: "The connection was interrupted. The received part is stored; press Upload to continue." });
     await wait(500 * 2 ** broken);
     try {
       ({ offset } = await get(`/uploads/${id}`));

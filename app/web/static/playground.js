@@ -1,4 +1,4 @@
-// A model's answer to a text of one's own: labels with their probabilities, the path along a label tree, and why.
+// A model's prediction for an instance: labels with probabilities, the path in the hierarchy, and the explanation.
 
 import { call, get } from "./api.js";
 import { correction } from "./correct.js";
@@ -43,10 +43,12 @@ function show(found, asked) {
   if (one.subtree) parts.push(element("ul", { class: "path" }, ...one.subtree.map((node) => element("li", { title: node.label }, called(node.label)))));
   if (found.sure_from) {
     const sure = one.sure_labels ?? (one.sure ? [one.sure] : []);
-    const none = found.sure_from.threshold === null ? "No threshold reached that precision." : `Nothing is as sure as ${percent(found.sure_from.threshold)}.`;
-    parts.push(element("p", { class: sure.length ? "notice good" : "notice warn" }, sure.length ? `Sure enough: ${sure.map((each) => `${called(each.label)}, ${percent(each.probability)}`).join("; ")}` : none));
+    const none = found.sure_from.threshold === null ? "No threshold reached that precision." : `No label reaches probability ${percent(found.sure_from.threshold)}.`;
+    parts.push(element("p", { class: sure.length ? "notice good" : "notice warn" }, sure.length ? `Above the threshold: ${sure.map((each) => `${called(each.label)}, ${percent(each.probability)}`).join("; ")}` : none));
   }
-  if (countsForNothing(one, asked)) parts.push(element("p", { class: "notice warn" }, "Nothing in it counts for the answer: a row without any feature that the model knows has the same."));
+  if (one.known_terms === 0 && asked.text?.trim()) parts.push(element("p", { class: "notice warn" }, "The model knows no word of this text. The prediction is that of an empty text."));
+  else if (one.known_terms === 0 && asked.record) parts.push(element("p", { class: "notice warn" }, "The model knows no word of this record's text. The prediction is based on the other columns."));
+  else if (countsForNothing(one, asked)) parts.push(element("p", { class: "notice warn" }, "The model knows no feature of this instance. The prediction is that of an empty row."));
   parts.push(bars(one.top, names));
   if (one.path) parts.push(steps(one.path, called));
   if (one.explanation?.length) parts.push(why(one.explanation, asked.text ?? null, called));
@@ -66,8 +68,8 @@ async function ask() {
     show(await call("POST", `/models/${encodeURIComponent(name)}/predict${version}`, body), asked);
   } catch (error) {
     const shown = form.elements.instance.placeholder;
-    const hint = shown.startsWith("{") ? ` An instance is as ${shown}; “Take a row of its dataset” shows a whole one.` : "";
-    const refusal = error instanceof SyntaxError ? new Error(`That is no JSON.${hint}`) : error;
+    const hint = shown.startsWith("{") ? ` Expected, for example, ${shown}. “Use a row of the dataset” shows a full instance.` : "";
+    const refusal = error instanceof SyntaxError ? new Error(`Invalid JSON.${hint}`) : error;
     answer.replaceChildren(faults(refusal));
   }
 }
@@ -84,7 +86,7 @@ async function example(dataset) {
     // several were kept as one text, which a model reads as it reads them
     if (!texts.some((name) => name in row.record)) {
       row.record = { [texts[0]]: row.text, ...row.record };
-      note = ` All its texts stand in ${texts[0]}, one below the other, as models read them.`;
+      note = ` ${texts[0]} contains all texts of the row, one per line, as models read them.`;
     }
   }
   form.elements.instance.value = isText ? row.text : JSON.stringify(row.record === null ? features : { record: row.record });

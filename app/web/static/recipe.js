@@ -1,4 +1,4 @@
-// The recipe of a training: what its fields say, and what it makes of one row of the dataset, anew with each change.
+// The recipe of a training: its fields, and the features that it makes of one row of the dataset, after each change.
 
 import { call } from "./api.js";
 import { element, number } from "./words.js";
@@ -29,9 +29,9 @@ function chip({ feature, value }) {
   return element("li", {}, element("span", { class: "mono" }, String(feature)), " ", element("span", { class: "number muted" }, number(value, 3)));
 }
 
-function told(found) {
+function described(found) {
   const rest = Math.max(0, found.n_values - SHOWN);
-  return `${number(found.n_values)} of ${number(found.n_features)} features are not zero${rest ? `; the largest ${SHOWN} are shown` : ""}. Fitted on ${number(found.n_fitted)} training rows; all of them may give more.`;
+  return `${number(found.n_values)} of ${number(found.n_features)} features are not zero${rest ? `; the largest ${SHOWN} are shown` : ""}. Fitted on ${number(found.n_fitted)} training rows; training on all rows may give more features.`;
 }
 
 let asked = 0;
@@ -45,7 +45,7 @@ export function preview(request) {
     try {
       const found = await call("POST", `/datasets/${encodeURIComponent(dataset)}/preview`, { row: Number(row.value) || 0, ...(text ? { text } : {}), ...(columns ? { columns } : {}) });
       if (mine !== asked) return;
-      said.textContent = told(found);
+      said.textContent = described(found);
       list.replaceChildren(...found.features.slice(0, SHOWN).map(chip));
       list.dataset.row = found.row;
     } catch (error) {

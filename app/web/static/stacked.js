@@ -13,7 +13,7 @@ function stack(row, names) {
   let column = 0;
   for (const cell of row.cells) {
     role(cell);
-    // a name stands above its row's list, a number beside the name of its column
+    // a name is above its row's list, a number beside the name of its column
     const heads = cell.scope === "row" && !cell.classList.contains("number");
     if (!heads && names[column] && cell.colSpan === 1) cell.dataset.head = names[column];
     column += cell.colSpan;

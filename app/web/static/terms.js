@@ -1,4 +1,4 @@
-// The features that count most for a class, and against it: a class is chosen in the table of classes, or by its name.
+// The features with the largest and smallest weights of a class, selected in the table or by name.
 
 import { get } from "./api.js";
 import { element, faults, number } from "./words.js";

@@ -12,18 +12,18 @@ const address = link.href;
 const covered = (at) => at.recall ?? at.answered;
 
 function facts(at) {
-  const told = [["Threshold", number(at.threshold, 3)], ["Answered", percent(at.answered)], ["Right", percent(at.precision)], ["At least, with 95\u202f% confidence", percent(at.lower_bound)]];
-  if (at.recall !== null) told.push(["Found of the labels", percent(at.recall)]);
-  else if (at.depth !== 1) told.push(["Mean level in the tree", number(at.depth, 3)]);
-  return told.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", { class: "number" }, value)));
+  const values = [["Threshold", number(at.threshold, 3)], ["Coverage", percent(at.answered)], ["Precision", percent(at.precision)], ["Lower bound, 95\u202f%", percent(at.lower_bound)]];
+  if (at.recall !== null) values.push(["Recall", percent(at.recall)]);
+  else if (at.depth !== 1) values.push(["Mean depth in the tree", number(at.depth, 3)]);
+  return values.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", { class: "number" }, value)));
 }
 
 function show(points) {
   const at = points[Number(slider.value)];
   said.replaceChildren(...facts(at));
   const word = at.recall === null ? "answered" : "found";
-  const told = `${number(at.threshold, 3)}: ${percent(covered(at))} ${word}, ${percent(at.precision)} right`;
-  slider.setAttribute("aria-valuetext", told);
+  const values = `${number(at.threshold, 3)}: ${percent(covered(at))} ${word}, ${percent(at.precision)} right`;
+  slider.setAttribute("aria-valuetext", values);
   link.href = `${address}&threshold=${(Math.floor(1e6 * at.threshold) / 1e6).toFixed(6)}`;
   // a line of one point cannot be seen
   const mode = points.length > 1 ? "lines" : "markers";
@@ -48,7 +48,7 @@ try {
     slider.disabled = points.length === 1;
     slider.addEventListener("input", () => show(points));
     await show(points);
-  } else said.replaceChildren(element("p", { class: "muted" }, "No row was held out."));
+  } else said.replaceChildren(element("p", { class: "muted" }, "No rows were held out."));
 } catch (error) {
   said.replaceChildren(faults(error));
 }

@@ -1,4 +1,4 @@
-// The form for a training job. The solver's JSON schema becomes fields; what is left as it is stays out of the request.
+// The form for a training job. The solver's JSON schema becomes fields; unchanged fields are not sent.
 
 import { call, get } from "./api.js";
 import { nameAfterDataset, submitsJob } from "./jobform.js";
@@ -36,19 +36,19 @@ function input(name, schema) {
   const preset = schema.default;
   if (schema.enum || schema.type === "boolean") {
     const values = schema.enum ?? [true, false];
-    const made = element("select", more, ...(preset === null || preset === undefined ? [element("option", { value: "" }, "by default")] : []),
+    const made = element("select", more, ...(preset === null || preset === undefined ? [element("option", { value: "" }, "default")] : []),
       ...values.map((value) => element("option", { value: JSON.stringify(value), selected: value === preset }, String(value))));
     made.dataset.type = "choice";
     return made;
   }
-  const placeholder = preset === null || preset === undefined ? "by default" : typeof preset === "object" ? JSON.stringify(preset) : String(preset);
+  const placeholder = preset === null || preset === undefined ? "default" : typeof preset === "object" ? JSON.stringify(preset) : String(preset);
   if (schema.type !== "number" && schema.type !== "integer") return element("input", { ...more, placeholder, spellcheck: "false", autocomplete: "off" });
   const [min, max] = [schema.minimum ?? schema.exclusiveMinimum, schema.maximum ?? schema.exclusiveMaximum];
   const list = TRIED[name] ? `${id}-tried` : null;
   return element("input", { ...more, placeholder, type: "number", step: schema.type === "integer" ? "1" : "any", min, max: max >= 1e9 ? null : max, list, autocomplete: "off" });
 }
 
-// between these a line may break; none of them stands first, or behind another operator, where it is a sign
+// between these a line may break; none of them is first, or behind another operator, where it is a sign
 const breaks = (node, before) => node.localName === "mspace" || (node.localName === "mo" && "+−=".includes(node.textContent) && before && (before.localName !== "mo" || ")|‖".includes(before.textContent)));
 
 // browsers do not break a formula into lines, but they do between several
@@ -69,7 +69,7 @@ function formula(solver) {
     piece.append(...nodes);
     return piece;
   });
-  return element("p", { class: "formula", role: "group", "aria-label": "What is minimised" }, element("span", { class: "muted" }, "minimise "), ...lines);
+  return element("p", { class: "formula", role: "group", "aria-label": "Objective" }, element("span", { class: "muted" }, "minimise "), ...lines);
 }
 
 function fields(solver) {
@@ -84,8 +84,8 @@ function fields(solver) {
   });
   place.replaceChildren(...labels);
   // paragraphs wrap as the page is wide; what is indented is a formula, and keeps its lines
-  const told = solver.summary.split("\n\n").map((each) => element(each.startsWith(" ") ? "pre" : "p", {}, each));
-  const text = element("details", {}, element("summary", {}, "In words"), ...told);
+  const paragraphs = solver.summary.split("\n\n").map((each) => element(each.startsWith(" ") ? "pre" : "p", {}, each));
+  const text = element("details", {}, element("summary", {}, "Summary"), ...paragraphs);
   about.replaceChildren(...[element("p", {}, element("strong", {}, solver.title)), formula(solver), text, element("p", { class: "muted small" }, solver.paper)].filter(Boolean));
 }
 
@@ -157,16 +157,16 @@ function fill() {
   form.elements.keep_duals.checked = again.keep_duals === true;
 }
 
-function told(plan) {
+function described(plan) {
   const parts = [];
-  if (plan.memory_bytes !== null) parts.push(`about ${size(plan.memory_bytes)} of memory for its arrays`);
+  if (plan.memory_bytes !== null) parts.push(`about ${size(plan.memory_bytes)} of memory`);
   if (plan.earlier !== null) {
     const { n_jobs: n, seconds } = plan.earlier;
     const span = n === 1 ? duration(seconds.most) : `${duration(seconds.least)} to ${duration(seconds.most)}`;
-    parts.push(`${span}, as the last ${n === 1 ? "training" : `${number(n)} trainings`} of this dataset by this method`);
+    parts.push(`${span}, from the last ${n === 1 ? "training" : `${number(n)} trainings`} of this dataset with this method`);
   }
-  const sentences = parts.length ? [`It will take ${parts.join("; ")}.`] : [];
-  if (plan.earlier === null) sentences.push("Its time is not known yet, as this method has not been trained on this dataset.");
+  const sentences = parts.length ? [`Estimated: ${parts.join("; ")}.`] : [];
+  if (plan.earlier === null) sentences.push("No time estimate: this method has not been trained on this dataset yet.");
   return sentences.join(" ");
 }
 
@@ -180,7 +180,7 @@ function plan() {
     const mine = ++asked;
     try {
       const found = await call("POST", "/jobs/plan", request());
-      if (mine === asked) estimate.textContent = told(found);
+      if (mine === asked) estimate.textContent = described(found);
     } catch (error) {
       if (mine === asked) estimate.textContent = [error.message, ...(error.lines ?? [])].join(" ");
     }
@@ -189,7 +189,7 @@ function plan() {
 form.addEventListener("change", plan);
 const editor = document.getElementById("recipe");
 editor.addEventListener("input", () => preview(request));
-// a row is looked at only where somebody looks
+// the preview is computed only while it is visible
 editor.closest("details").addEventListener("toggle", () => preview(request));
 form.elements.dataset.addEventListener("change", () => {
   fit();

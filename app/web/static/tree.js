@@ -18,7 +18,7 @@ let asked = 0;
 const rows = () => (counted?.value ? `&dataset=${encodeURIComponent(counted.value)}` : "");
 const children = (parent, offset) => get(`/hierarchies/${id}/nodes?parent=${encodeURIComponent(parent)}&offset=${offset}&limit=${AT_ONCE}${rows()}`);
 
-// What is said of a node: its name in the language that was chosen, rows, and how well it is told from others.
+// What is said of a node: its name in the language that was chosen, rows, and how well it is distinguished from others.
 function facts(node) {
   const parts = [];
   const called = node.names[language?.value] ?? Object.values(node.names)[0];

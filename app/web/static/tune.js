@@ -18,7 +18,7 @@ function grid() {
   const lines = of("grid").split("\n").filter((line) => line.trim());
   return Object.fromEntries(lines.map((line) => {
     const [name, ...rest] = line.split("=");
-    if (!rest.length) throw new Error(`“${line.trim()}” is not of the form name = value, value`);
+    if (!rest.length) throw new Error(`“${line.trim()}” is not valid: expected name = value, value`);
     return [name.trim(), rest.join("=").split(",").map((part) => parsed(part.trim()))];
   }));
 }

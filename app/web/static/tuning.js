@@ -42,7 +42,7 @@ function recipe(text) {
   return changed.map(([name, value]) => `${name}=${written(value)}`).join(", ") || "words";
 }
 
-// what tells the trials apart: method, recipe, and the parameters that vary
+// the settings in which trials differ: method, recipe, and the parameters that vary
 function settings(trials) {
   const names = [...new Set(trials.flatMap((trial) => Object.keys(trial.params)))];
   const all = [
@@ -80,7 +80,7 @@ function state(trial) {
     const faults_ = trial.error.errors.map((fault) => fault.detail).join("; ");
     return element("span", {}, badge(trial.state), ` ${trial.error.detail}${faults_ ? ` (${faults_})` : ""}`);
   }
-  if (trial.stopped) return "as far as the budget let it";
+  if (trial.stopped) return "stopped by the budget";
   return trial.state === "succeeded" ? "" : badge(trial.state);
 }
 
@@ -102,7 +102,7 @@ function overTime(trials) {
         text: ended.map((trial) => `trial ${trial.number}, ${trial.solver}`), hovertemplate: "%{text}: %{y:.4f} after %{x:.1f} s<extra></extra>",
       },
     ],
-    layout: { title: { text: measure.replaceAll("_", " ") }, xaxis: { title: { text: "Seconds since the start" }, rangemode: "tozero" }, yaxis: { range: rangeOf(values) } },
+    layout: { title: { text: measure.replaceAll("_", " ") }, xaxis: { title: { text: "Seconds since start" }, rangemode: "tozero" }, yaxis: { range: rangeOf(values) } },
   });
 }
 

@@ -1,7 +1,7 @@
-// One file to the service, with its progress; the faults that the service finds, in its rows too, are told in the form.
+// Uploads one file with progress; errors found by the service, also in rows, are shown in the form.
 
 import { call, get, Refusal } from "./api.js";
-import { LARGE, sendInPieces, sendWhole } from "./pieces.js";
+import { acceptDrops, LARGE, sendInPieces, sendWhole } from "./pieces.js";
 import { element, faults, percent, size } from "./words.js";
 
 const form = document.getElementById("upload");
@@ -9,14 +9,14 @@ const drop = form.querySelector("[data-drop]");
 const file = form.elements.file;
 const said = form.querySelector("[data-said]");
 const bar = form.querySelector("progress");
-const FORMATS = { csv: "csv", tsv: "csv", jsonl: "jsonl", ndjson: "jsonl", json: "json", svm: "svmlight", svmlight: "svmlight", libsvm: "svmlight", parquet: "parquet", arrow: "arrow", feather: "arrow", npz: "npz", txt: null };
-const PACKED = /\.(gz|xz|zst)$/i;
+const EXTENSIONS = JSON.parse(form.dataset.extensions);
+const PACKED = /\.(gz|bz2|xz|zst)$/i;
 const LOOK_MILLISECONDS = 500;
 const infer = form.elements.infer_columns;
 // what was sent from this form and has faults in its rows: the next upload takes its place
 let refused = null;
 
-// what a format cannot have is not asked; columns are told by their values where it has some
+// what a format cannot have is not asked; columns are inferred from their values if it has any
 function offer() {
   if (!infer) return;
   const { value } = form.elements.format;
@@ -42,7 +42,7 @@ async function beginning(one) {
       text += value;
     }
   } catch {
-    // a damaged file, which the service tells; or where the slice ends
+    // a damaged file, which the service reports; or the end of the slice
   }
   reader.cancel().catch(() => {});
   return text;
@@ -51,33 +51,30 @@ async function beginning(one) {
 // corpora of Annif's end in .tsv, too, and have no header: their first line has subjects
 async function formatOfTsv(one) {
   const text = await beginning(one);
-  if (text === null) return ""; // its content tells the service
-  return text.split("\n", 1)[0].includes("\t<") ? "annif" : FORMATS.tsv;
+  if (text === null) return ""; // the service decides by the content
+  return text.split("\n", 1)[0].includes("\t<") ? "annif" : EXTENSIONS.tsv;
 }
+
+// the name that the chosen file suggests; it follows the file until the user types another
+let suggested = "";
 
 async function chosen() {
   const [one] = file.files;
   if (!one) return;
   const name = one.name.replace(PACKED, "");
   const [stem, ending] = [name.replace(/\.[^.]*$/, ""), name.split(".").pop().toLowerCase()];
-  if (!form.elements.name.value) form.elements.name.value = stem.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 128);
-  const format = ending === "tsv" && infer ? await formatOfTsv(one) : FORMATS[ending];
+  if (["", suggested].includes(form.elements.name.value)) {
+    suggested = stem.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 128);
+    form.elements.name.value = suggested;
+  }
+  const format = ending === "tsv" && infer ? await formatOfTsv(one) : EXTENSIONS[ending];
   if (format !== undefined && [...form.elements.format.options].some((option) => option.value === format)) form.elements.format.value = format;
   offer();
   said.textContent = size(one.size);
 }
 
 file.addEventListener("change", chosen);
-for (const kind of ["dragover", "dragenter"]) {
-  drop.addEventListener(kind, (event) => { event.preventDefault(); drop.classList.add("over"); });
-}
-for (const kind of ["dragleave", "drop"]) drop.addEventListener(kind, () => drop.classList.remove("over"));
-drop.addEventListener("drop", (event) => {
-  event.preventDefault();
-  if (!event.dataTransfer.files.length) return;
-  file.files = event.dataTransfer.files;
-  chosen();
-});
+acceptDrops(drop, file, chosen);
 
 function progress(body) {
   return (sent) => {
@@ -100,7 +97,7 @@ async function send(query, body) {
 // The rows of a dataset are read after its file has come; of others nothing is left to do.
 async function read(made) {
   bar.removeAttribute("value");
-  said.replaceChildren("The rows are being read: ", element("a", { href: form.dataset.after + encodeURIComponent(made.name) }, made.name));
+  said.replaceChildren("Importing rows: ", element("a", { href: form.dataset.after + encodeURIComponent(made.name) }, made.name));
   let found = made;
   while (found.state === "importing") {
     await new Promise((resolve) => { setTimeout(resolve, LOOK_MILLISECONDS); });
@@ -108,7 +105,7 @@ async function read(made) {
   }
   if (found.state !== "failed") return;
   refused = found;
-  throw new Refusal(found.error ?? { detail: "The rows were not read to their end." });
+  throw new Refusal(found.error ?? { detail: "The import did not finish." });
 }
 
 async function replaceRefused() {
@@ -122,11 +119,11 @@ async function replaceRefused() {
   }
 }
 
-function told(error) {
+function report(error) {
   const box = faults(error);
   if (refused) {
     const page = element("a", { href: form.dataset.after + encodeURIComponent(refused.name) }, "the dataset's page");
-    box.append(element("p", {}, "Mend the file, or what the form says of it, and upload it again: it takes the place of this one. Its faults stay on ", page, " until then."));
+    box.append(element("p", {}, "Fix the file or these settings, then upload it again to replace this one. The errors remain on ", page, " until then."));
   }
   return box;
 }
@@ -152,8 +149,8 @@ form.addEventListener("submit", async (event) => {
     if (made.state === "importing") await read(made);
     location.assign(form.dataset.after + encodeURIComponent(made.name));
   } catch (error) {
-    form.querySelector("[data-faults]").replaceChildren(told(error));
-    // what may mend it is in sight
+    form.querySelector("[data-faults]").replaceChildren(report(error));
+    // show the fields that may fix it
     for (const each of form.querySelectorAll("details")) each.open = true;
     bar.hidden = true;
     said.textContent = "";

@@ -13,9 +13,9 @@ if (place) {
       {
         x: bins.map((bin) => bin.confidence), y: bins.map((bin) => bin.accuracy), mode: "lines+markers", line: { color: colour("--accent") },
         marker: { size: bins.map((bin) => 6 + 14 * Math.sqrt(bin.n_rows / Math.max(...bins.map((each) => each.n_rows)))) },
-        text: bins.map((bin) => `${bin.n_rows} rows`), hovertemplate: "told %{x:.1%}, right %{y:.1%}<br>%{text}<extra></extra>",
+        text: bins.map((bin) => `${bin.n_rows} rows`), hovertemplate: "predicted %{x:.1%}, right %{y:.1%}<br>%{text}<extra></extra>",
       },
     ],
-    layout: { xaxis: { title: { text: "Probability that was told" }, range: [0, 1.02], tickformat: ".0%" }, yaxis: { title: { text: "Share that was right" }, range: [0, 1.02], tickformat: ".0%" } },
+    layout: { xaxis: { title: { text: "Predicted probability" }, range: [0, 1.02], tickformat: ".0%" }, yaxis: { title: { text: "Share correct" }, range: [0, 1.02], tickformat: ".0%" } },
   }));
 }

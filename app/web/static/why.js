@@ -1,10 +1,10 @@
-// Why a label was answered: the text with the words marked that spoke for it and against it, and their parts as numbers.
+// Why a label was predicted: the text with supporting and opposing words marked, and their contributions as numbers.
 
 import { element, number } from "./words.js";
 
 const STRENGTHS = 4;
 
-// What each character brings: a term's part is shared among its places, as terms may stand in one another.
+// What each character brings: a term's part is shared among its places, as terms may overlap.
 function byCharacter(characters, terms) {
   const brought = new Float64Array(characters.length);
   const names = characters.map(() => new Set());
@@ -22,8 +22,8 @@ function byCharacter(characters, terms) {
 function mark(text, part, most, terms) {
   if (part === 0) return document.createTextNode(text);
   const strength = Math.max(1, Math.ceil((STRENGTHS * Math.abs(part)) / most));
-  const told = [...terms].map((term) => `${term.feature}: ${signed(term.part)}`).join("\n");
-  return element("mark", { class: `${part > 0 ? "lifts" : "lowers"} strength-${strength}`, title: told }, text);
+  const title = [...terms].map((term) => `${term.feature}: ${signed(term.part)}`).join("\n");
+  return element("mark", { class: `${part > 0 ? "lifts" : "lowers"} strength-${strength}`, title }, text);
 }
 
 function signed(value) {
@@ -57,20 +57,20 @@ function table(step, terms, called) {
   if (step.rest !== 0) rows.push(row("all other features", step.rest, most, true));
   if (step.intercept !== 0) rows.push(row("intercept", step.intercept, most, true));
   const against = step.rival === null ? "" : ` over ${called(step.rival)}`;
-  const head = element("tr", {}, element("th", { scope: "col" }, "Feature"), element("th", { scope: "col" }, element("span", { class: "visually-hidden" }, "As a bar")), element("th", { scope: "col", class: "number" }, "Part"));
-  return element("details", {}, element("summary", {}, `Lead of ${called(step.label)}${against}: ${number(step.lead, 3)}`),
+  const head = element("tr", {}, element("th", { scope: "col" }, "Feature"), element("th", { scope: "col" }, element("span", { class: "visually-hidden" }, "As a bar")), element("th", { scope: "col", class: "number" }, "Contribution"));
+  return element("details", {}, element("summary", {}, `Margin of ${called(step.label)}${against}: ${number(step.lead, 3)}`),
     element("div", { class: "scroll" }, element("table", { class: "parts" }, element("thead", {}, head), element("tbody", {}, ...rows))));
 }
 
-// The elements that tell it, of an explanation as the API has it; `text` is null where no text was asked about, and
+// The elements that show it, of an explanation as the API has it; `text` is null where no text was asked about, and
 // `called` gives the name of a label.
 export function why(explanation, text, called = (label) => label) {
   const steps = explanation.map((step) => {
     const terms = [...step.lifted_by, ...step.lowered_by];
-    const rival = step.rival === null ? "" : `, and not ${called(step.rival)}`;
+    const rival = step.rival === null ? "" : ` rather than ${called(step.rival)}`;
     const of = explanation.length > 1 ? element("h4", {}, `${called(step.label)}${rival}`) : element("p", {}, `Why ${called(step.label)}${rival}:`);
     return element("div", { class: "step" }, of, text === null ? null : marked(text, terms), table(step, terms, called));
   });
-  const key = text === null ? null : element("p", { class: "muted small" }, element("mark", { class: "lifts strength-3" }, "spoke for it"), " ", element("mark", { class: "lowers strength-3" }, "spoke against it"));
+  const key = text === null ? null : element("p", { class: "muted small" }, element("mark", { class: "lifts strength-3" }, "supports the label"), " ", element("mark", { class: "lowers strength-3" }, "opposes the label"));
   return element("section", { class: "why" }, element("h3", {}, "Why"), ...steps, key);
 }

@@ -135,7 +135,7 @@ def _move_and_sum(
 ) -> None:
     """Let mu of one piece follow the step of variable ``moved`` (Lin et al. 2012, equation 20); then sum for ``asked``.
 
-    ``sums[piece]`` are its V_+ and V_- over these rows at the current mu. -1 stands for no variable.
+    ``sums[piece]`` are its V_+ and V_- over these rows at the current mu. -1 means no variable.
     """
     e, r, E = mu.e, mu.r, mu.E
     begin, end = piece * length, min((piece + 1) * length, len(r))
@@ -190,7 +190,7 @@ def _step_and_sum(g: Ints8, up: float, down: float, h: Ints8, u: Floats) -> tupl
 def _sweep_class(responses: Ints8, c: int, weights: Floats, rule: StepRule, mu: PairWeights, u: Floats) -> int:
     """:func:`sweep` over variables of one class, whose mu is kept in u meanwhile: a step then reads and writes that.
 
-    Returns how many it has come to before the factors of mu had to be made anew.
+    Returns how many it has come to before the factors of mu had to be computed again.
     """
     e, r, E = mu.e, mu.r, mu.E
     begin, end = mu.starts[c], mu.starts[c + 1]

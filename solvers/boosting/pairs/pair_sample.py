@@ -24,7 +24,7 @@ class PairSample(NamedTuple):
     columns : int32 array, shape (n_columns,)
         The row of each.
     scaled : float32 array, shape (n_columns,)
-        What each stands for.
+        The mass of each.
     bases : int64 array, shape (k + 1,)
         Where those of each class begin.
     places : int32 array, shape (n,)
@@ -63,7 +63,7 @@ def _draw(e: Floats, r: Floats, level: float, shift: float, mu: Floats, drawn: B
 def draw(starts: Ints, e: Floats, r: Floats, level: float, shift: float, rows: Ints32, mass: Floats, ends: Ints) -> int:
     """Draw pairs; those of wrong class q and a row's class c are ``ends[q k + c]`` up to the next of the ends.
 
-    ``rows`` and ``mass`` become their rows and what they stand for. Returns how many there are, at most one less than
+    ``rows`` and ``mass`` become their rows and masses. Returns how many there are, at most one less than
     there is room for.
     """
     k, n, most, many = e.shape[0], len(r), len(rows) - 1, 0
@@ -97,7 +97,7 @@ def lay_out(
     """Columns of the tables: first the pairs for which a class is the wrong one, then its own rows that were drawn.
 
     Those of class c are ``columns[bases[c]:bases[c + 1]]``, rows each, with ``scaled``, their mass times ``rate``;
-    ``places`` tells the column, within its class, of a row among the own ones.
+    ``places`` is the column, within its class, of a row among the own ones.
     """
     k, at = len(starts) - 1, 0
     own = np.zeros(starts[k])

@@ -1,4 +1,4 @@
-"""What the pairs' weights tell of all examples: sums of each class, gradients, and whole numbers for weak learners.
+"""Statistics of all examples from the pairs' weights: class sums, gradients, and whole numbers for weak learners.
 
 The weights are kept as :mod:`solvers.boosting.pairs.pair_weights` has them.
 """

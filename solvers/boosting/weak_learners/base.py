@@ -50,7 +50,7 @@ class WeakLearners(ABC):
         float64 array, shape (n,)
             ``sum_i u_i h(x_i)`` of the known ones.
         """
-        raise NotImplementedError(f"{type(self).__name__} do not know the best of all")
+        raise NotImplementedError(f"{type(self).__name__} cannot search for the best of all")
 
     def find_shared(self, channels: Channels, thread_pool: ThreadPool, *, real: bool) -> int:
         """The learner that is worth most to all channels together.

@@ -84,7 +84,7 @@ class BoostedModel(Model):
         """Each feature's share of the absolute weights of the weak learners, shape (n_features,)."""
 
     def staged(self, n: int, response: Callable[[int], Array]) -> Iterator[Floats]:
-        """Scores of n rows after each round of training; ``response`` tells what a learner says of them."""
+        """Scores of n rows after each round of training; ``response`` gives a learner's outputs for them."""
         outputs = np.zeros((n, self.ensemble.n_outputs))
         for learners, targets, deltas in self.votes.rounds():
             for t, c, delta in zip(learners.tolist(), targets, deltas, strict=True):

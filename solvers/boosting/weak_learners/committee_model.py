@@ -44,7 +44,7 @@ class CommitteeModel(BoostedModel):
         """
         linear = self.machines.linear
         if linear is None:
-            raise AttributeError("only committees of linear machines know how much features weigh")
+            raise AttributeError("feature weights exist only for committees of linear machines")
         coefficients = abs(sp.csr_matrix(linear.W))
         sums = np.asarray(coefficients.sum(axis=0)).ravel()
         votes = np.zeros(self.machines.n_columns)

@@ -76,7 +76,7 @@ class DecisionTreesModel(BoostedModel):
             yield self.decode(outputs.copy())
 
     def _sum(self, rows: tuple[Any, Any, Any], chosen: Any, votes: tuple[Any, Any, Any]) -> Floats:
-        """Votes of the chosen trees: ends, outputs and weights; those of the t-th stand at ``ends[t] : ends[t + 1]``.
+        """Votes of the chosen trees: ends, outputs and weights; those of the t-th are at ``ends[t] : ends[t + 1]``.
 
         ``rows`` are indptr, indices and data.
         """
@@ -125,7 +125,7 @@ def _score_trees(
     """out[i, c] = sum over trees t and outputs c of the weight times what t says of row i.
 
     ``splits[t, node]`` is the place of a feature, ``place[j]`` that of feature j, -1 if no tree asks for it; the votes
-    of tree t stand at ``ends[t] : ends[t + 1]`` of outputs and weights.
+    of tree t are at ``ends[t] : ends[t + 1]`` of outputs and weights.
     """
     x = np.zeros(n_places)
     depth = 0

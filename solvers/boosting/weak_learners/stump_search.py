@@ -40,7 +40,7 @@ class Queries(NamedTuple):
     Attributes
     ----------
     pointers : int64 array, shape (n_blocks, n_features + 1)
-        The stumps of block B and feature f stand at ``pointers[B, f] : pointers[B, f + 1]``.
+        The stumps of block B and feature f are at ``pointers[B, f] : pointers[B, f + 1]``.
     bins, lanes : int32 arrays, shape (n,)
         The last bin on which a stump says +1, and the class within the block.
     values : int64 array, shape (n,)

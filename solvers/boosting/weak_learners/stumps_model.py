@@ -92,7 +92,7 @@ class StumpsModel(BoostedModel):
 
     @classmethod
     def of_stumps(cls, features: Ints, thresholds: Floats, ensemble: Ensemble) -> "StumpsModel":
-        """The model of stumps that stand once each, and the votes that number them so."""
+        """The model with each stump once, and its votes numbered accordingly."""
         table = Table.of_stumps(features, thresholds, ensemble.weights(len(features)))
         return cls(table, features, thresholds, ensemble)
 

@@ -90,7 +90,7 @@ class DualAveraging:
         return self.features, np.array(state["best"])
 
     def coefficients(self, state: State) -> Floats:
-        raise NotImplementedError("dual averaging takes the linear kernel alone")
+        raise NotImplementedError("dual averaging supports only the linear kernel")
 
     def _begin(self) -> "_Iterate":
         """Zero weights, whose value is the first upper bound."""

@@ -14,11 +14,12 @@ from solvers.core.dual_variables import filled, share
 from solvers.core.problem import Problem
 from solvers.hierarchical.design import Design
 from solvers.linear.driver.ascent import Ascent
-from solvers.linear.driver.class_order import order_of_classes
 from solvers.linear.driver.params import AscentParams
 from solvers.linear.driver.run import duals_of
+from solvers.linear.inner_passes import InnerPasses
 from solvers.linear.layouts.hybrid_layout import HybridLayout
-from solvers.linear.relative_loss import RelativeLoss
+from solvers.linear.layouts.layouts import order_of_classes
+from solvers.linear.relative_margins import RelativeLoss
 from solvers.numerics.array_types import Array, Floats, Ints
 from solvers.numerics.coefficients import Coefficients
 
@@ -57,7 +58,7 @@ class FlatDriver:
 
     def weights(self, state: State) -> tuple[Ints, Array]:
         """The features that have weights, and the weights of the classes in that order, shape (n_used, n_classes)."""
-        layout, scale = self._loss(self.params, 0).layout(self.problem), float(state["scale"][0])
+        layout, scale = self._ascent(self.params, 0).loss.layout(self.problem), float(state["scale"][0])
         if isinstance(layout, HybridLayout) and len(state["W"]) < len(layout.features):
             every = layout.csr(state, self.problem.n_features, order_of_classes(self.problem))
             return layout.features, np.asarray(every[layout.features].toarray()) * scale
@@ -73,9 +74,6 @@ class FlatDriver:
         added[row, order_of_classes(self.problem)[pool.classes[at]]] = pool.values[at] * float(state["scale"][0])
         return added
 
-    def _loss(self, params: AscentParams, seed: int) -> RelativeLoss:
-        return RelativeLoss(largest=True, params=params, seed=seed, name=self.name)
-
     def _ascent(self, params: AscentParams, seed: int) -> Ascent:
-        loss = self._loss(params, seed)
-        return Ascent(loss, params, seed, loss.inner_pass)
+        loss = RelativeLoss(largest=True, params=params, name=self.name)
+        return Ascent(loss, params, seed, InnerPasses(largest=True, seed=seed))

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from solvers.core.base import State, Step, relative_gap
+from solvers.core.base import State, Step
+from solvers.core.certified_ascent import Certificate, ascend, bounded, is_due
 from solvers.core.dual_variables import best_multiple
 from solvers.core.problem import Problem
 from solvers.hierarchical import epochs
@@ -34,16 +35,15 @@ from solvers.hierarchical.hinges.steps import VISITED, Progress, Visits
 from solvers.hierarchical.hinges.sums import Sums
 from solvers.labels import tree_factor
 from solvers.labels.coupling import diagonal
-from solvers.linear.driver.ascent import LIVE_SHARE, WORTH, bounded, most_inner_passes
+from solvers.linear.driver.ascent import LIVE_SHARE, WORTH, most_inner_passes
 from solvers.linear.driver.run import Schedule, extrapolated
 from solvers.linear.layouts.layouts import DenseLayout, SparseLayout
 from solvers.numerics import coefficients, scaling_search
-from solvers.numerics.array_types import Floats, Ints, Ints32
+from solvers.numerics.array_types import Bools, Floats, Ints, Ints32
 from solvers.numerics.orders import live
 from solvers.numerics.rows import Rows
 from solvers.numerics.rows import weights as zero_weights
 
-CERTIFY_SHARE = 0.1
 # how many nodes of paths a known pair takes
 PATHS = 2.0
 ROOM = 1 << 16
@@ -91,37 +91,7 @@ class HingeAscent:
     def train(self, tol: float, max_epochs: int, seed: int, state: State | None) -> Iterator[Step]:
         """Train, from the start or from the ``state`` of an earlier step."""
         run = self._begin() if state is None else self._resume(state)
-        epoch, gaps, spent = run.epoch, np.zeros(len(self.filled)), 0.0
-        blocks = np.flatnonzero(self.filled).astype(np.int32)
-        while True:
-            if epoch.is_over:
-                if self._inner_pass_pays(run):
-                    self._begin_inner_pass(run, seed)
-                elif epoch.number == max_epochs:
-                    return
-                else:
-                    self._begin_epoch(run, blocks, seed)
-            spent += self._advance(run, epochs.SLICE_OPERATIONS - spent)
-            if not epoch.is_over or self._inner_pass_pays(run):
-                if spent >= epochs.SLICE_OPERATIONS:
-                    spent = 0.0
-                    yield run.step(np.nan, np.nan, converged=False)
-                continue
-            spent, excess = 0.0, self._excess(run)
-            expected = self._expected_gap(run, excess)
-            promising = run.schedule.found_share * expected <= tol
-            if not (promising or epoch.number == max_epochs or CERTIFY_SHARE * epoch.number >= 1 + run.n_certificates):
-                yield run.step(np.nan, np.nan, converged=False)
-                continue
-            run.n_certificates += 1
-            primal, dual = self._certificate(run, gaps, excess)
-            gap = relative_gap(primal, dual)
-            converged = gap <= tol
-            run.schedule.found_share = min(1.0, gap / expected) if expected > 0.0 else 1.0
-            epoch.unchanged[gaps > 0.1 * tol * primal / len(gaps)] = 0
-            yield run.step(primal, dual, converged=converged)
-            if converged:
-                return
+        return ascend(_Training(self, run, tol, max_epochs, seed), tol)
 
     def rescaled(self, state: State, ratio: float) -> State:
         """The start at ``ratio`` times the C that the state was trained at."""
@@ -196,7 +166,7 @@ class HingeAscent:
             raise FloatingPointError("the coupling is not positive definite")
         return B
 
-    def _begin_epoch(self, run: "HingeRun", blocks: Ints32, seed: int) -> None:
+    def begin_epoch(self, run: "HingeRun", blocks: Ints32, seed: int) -> None:
         if run.epoch.number > 0 and self.design.absolute:
             self._renew(run)
         if run.acceleration is not None:
@@ -204,7 +174,7 @@ class HingeAscent:
         run.epoch.begin_next(blocks, seed)
         run.inner_passes, run.schedule.cost, run.visited[:] = 0, float(self.costs[run.epoch.order].sum()), 0
 
-    def _begin_inner_pass(self, run: "HingeRun", seed: int) -> None:
+    def begin_inner_pass(self, run: "HingeRun", seed: int) -> None:
         """Visit the hinges whose last visit gained much, with the pairs alone that have a dual variable."""
         run.inner_passes += 1
         threshold = LIVE_SHARE * float(run.visited["gain"][0]) / max(1, len(run.epoch.order))
@@ -213,7 +183,7 @@ class HingeAscent:
         )
         run.epoch.position, run.visited["gain"] = 0, 0.0
 
-    def _inner_pass_pays(self, run: "HingeRun") -> bool:
+    def inner_pass_pays(self, run: "HingeRun") -> bool:
         """Whether, at the end of a pass, visits of known pairs alone gain enough for their cost."""
         if run.epoch.number == 0 or run.inner_passes >= most_inner_passes(run.epoch.number):
             return False
@@ -223,7 +193,7 @@ class HingeAscent:
             return True
         return len(run.epoch.order) > 0 and rate > WORTH * run.schedule.full_rate
 
-    def _advance(self, run: "HingeRun", budget: float) -> float:
+    def visit_slice(self, run: "HingeRun", budget: float) -> float:
         """Visit on to the end of the pass, or until it has cost the budget; returns what it has cost."""
         epoch, all_pairs = run.epoch, run.inner_passes == 0
         if epoch.is_over:
@@ -240,7 +210,7 @@ class HingeAscent:
             epoch.position = self._visit(run, visits, progress)
         run.products = None
         if epoch.is_over and run.acceleration is not None:
-            run.acceleration.average(run.R, len(epoch.order), is_last=not self._inner_pass_pays(run))
+            run.acceleration.average(run.R, len(epoch.order), is_last=not self.inner_pass_pays(run))
         return float(work[n - 1])
 
     def _visit(self, run: "HingeRun", visits: Visits, progress: Progress) -> int:
@@ -263,7 +233,7 @@ class HingeAscent:
             tree_factor.inner_products(self.tree, run.B, self._by_feature(run.R), run.products)
         return run.products
 
-    def _excess(self, run: "HingeRun") -> float:
+    def excess(self, run: "HingeRun") -> float:
         """By how much Omega(W) exceeds ``|R|^2 / 2``, as S is not yet that of W."""
         if not self.design.absolute:
             return 0.0
@@ -272,7 +242,7 @@ class HingeAscent:
         terms[diagonal(self.design.tree)] = 0.0
         return float(terms.sum())
 
-    def _expected_gap(self, run: "HingeRun", excess: float) -> float:
+    def expected_gap(self, run: "HingeRun", excess: float) -> float:
         """The relative gap to be expected, from what the visits of the last two epochs with all pairs have met."""
         met = run.visited[0]
         gap = max(0.0, met["gap"]) + excess
@@ -286,7 +256,7 @@ class HingeAscent:
         """``|R|^2``."""
         return self.layout.square_norm(run.R)
 
-    def _certificate(self, run: "HingeRun", gaps: Floats, excess: float) -> tuple[float, float]:
+    def certificate(self, run: "HingeRun", gaps: Floats, excess: float) -> tuple[float, float]:
         """Primal value of the best multiple of the weights, and the best lower bound so far.
 
         ``gaps`` takes each hinge's part at the weights themselves.
@@ -331,3 +301,49 @@ class HingeAscent:
     def _by_feature(self, R: Floats) -> Floats:
         """R with one row a feature: itself, or beside dense rows a copy."""
         return R if isinstance(self.layout, SparseLayout) else np.ascontiguousarray(self.layout.by_feature(R))
+
+
+class _Training:
+    """The ascent on one problem."""
+
+    def __init__(self, ascent: HingeAscent, run: HingeRun, tol: float, max_epochs: int, seed: int) -> None:
+        self.ascent, self.run, self.tol, self.max_epochs, self.seed = ascent, run, tol, max_epochs, seed
+        self.blocks = np.flatnonzero(ascent.filled).astype(np.int32)
+        self.gaps, self.excess, self.expected = np.zeros(len(ascent.filled)), 0.0, 1.0
+
+    @property
+    def epoch(self) -> int:
+        return self.run.epoch.number
+
+    @property
+    def epoch_over(self) -> bool:
+        return self.run.epoch.is_over and not self.ascent.inner_pass_pays(self.run)
+
+    def begin_epoch(self) -> None:
+        self.ascent.begin_epoch(self.run, self.blocks, self.seed)
+
+    def advance(self) -> None:
+        ascent, run, spent = self.ascent, self.run, 0.0
+        while spent < epochs.SLICE_OPERATIONS:
+            if run.epoch.is_over and ascent.inner_pass_pays(run):
+                ascent.begin_inner_pass(run, self.seed)
+            spent += ascent.visit_slice(run, epochs.SLICE_OPERATIONS - spent)
+            if self.epoch_over:
+                return
+
+    def certifies(self) -> bool:
+        self.excess = self.ascent.excess(self.run)
+        self.expected = self.ascent.expected_gap(self.run, self.excess)
+        promising = self.run.schedule.found_share * self.expected <= self.tol
+        return promising or is_due(self.epoch, self.max_epochs, self.run.n_certificates)
+
+    def certify(self) -> Certificate:
+        self.run.n_certificates += 1
+        return Certificate(*self.ascent.certificate(self.run, self.gaps, self.excess))
+
+    def learn(self, primal: float, gap: float) -> None:
+        self.run.schedule.found_share = min(1.0, gap / self.expected) if self.expected > 0.0 else 1.0
+        self.run.epoch.unchanged[self.gaps > 0.1 * self.tol * primal / len(self.gaps)] = 0
+
+    def step(self, primal: float, dual: float, *, converged: bool, right: Bools | None = None) -> Step:
+        return self.run.step(primal, dual, converged=converged)

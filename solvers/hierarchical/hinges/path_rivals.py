@@ -1,8 +1,8 @@
 """The rivals of a label that has all other nodes as rivals: the scores of all nodes, and the worst ones.
 
 Of a pair the scale is half the length of the path between label and rival, which is that of the rival's level and of
-how much of its path is the label's. The nodes of a level stand in a row, and so do those below each node of the label's
-path: between these ends the scale stays, and scores alone are compared.
+how much of its path is the label's. The nodes of a level are consecutive, and so are those below each node of the
+label's path: between these ends the scale stays, and scores alone are compared.
 """
 
 import numpy as np

@@ -33,7 +33,7 @@ VISITED = np.dtype([("gap", "f8"), ("losses", "f8"), ("violation", "f8"), ("gain
 class Pairs(NamedTuple):
     """The pairs of one hinge: node, rival, dual variable now and before the visit, violation, and its scale.
 
-    Behind the last pair stands the slack, what the dual variables leave of their bound, with neither gain nor cost.
+    After the last pair comes the slack, what the dual variables leave of their bound, with neither gain nor cost.
     """
 
     node: Ints32

@@ -19,7 +19,7 @@ ROUNDS = 20
 
 
 class LabelTree(NamedTuple):
-    """A tree whose leaves are classes; nodes stand level by level, the root first, siblings side by side.
+    """A tree whose leaves are classes; nodes are ordered level by level, the root first, siblings side by side.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ def _divide(
 
 
 def _unit_rows(rows: Any) -> Any:
-    # imported here, as it takes half a second that whoever learns no tree should not wait
+    # imported here, as it takes half a second that only learning a tree should cost
     from sklearn.preprocessing import normalize
 
     return normalize(rows)

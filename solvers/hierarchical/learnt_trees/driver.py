@@ -33,7 +33,7 @@ class Node:
     Attributes
     ----------
     first, n_children : int
-        The columns of the children stand side by side.
+        The columns of the children are adjacent.
     rows : int64 array, shape (n_rows,)
     child : int32 array, shape (n_rows,)
         From 0.

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.core.base import State, Step, relative_gap
+from solvers.core.base import State, Step, imprecise
+from solvers.core.certified_ascent import Certificate, ascend
 from solvers.core.dual_variables import best_multiple
-from solvers.core.problem import Problem
+from solvers.core.problem import Problem, ProblemError
 from solvers.hierarchical import epochs
 from solvers.hierarchical.epochs import Epoch
 from solvers.hierarchical.marginals import closed_sets, labelings, visits
@@ -24,7 +25,7 @@ from solvers.hierarchical.marginals.example import MarkovTree, Sets
 from solvers.hierarchical.marginals.visits import VISITED, Sums
 from solvers.labels.taxonomy import Weighting
 from solvers.numerics import coefficients
-from solvers.numerics.array_types import Floats, Ints
+from solvers.numerics.array_types import Bools, Floats, Ints
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.rows import Rows, arrange
 from solvers.numerics.rows import weights as zero_weights
@@ -77,31 +78,7 @@ class MarkovAscent:
     def train(self, tol: float, max_epochs: int, seed: int, state: State | None) -> Iterator[Step]:
         """Train, from the start or from the ``state`` of an earlier step."""
         run = self._begin() if state is None else self._resume(state)
-        epoch, gaps, blocks = run.epoch, np.zeros(len(self.filled)), np.flatnonzero(self.filled).astype(np.int32)
-        costs = (8.0 + np.diff(self.rows.indptr)) * self.n_columns
-        while True:
-            if epoch.is_over:
-                if epoch.number == max_epochs:
-                    return
-                epoch.begin_next(blocks, seed)
-                run.visited[:], run.apart = 0, 0
-            negligible = NEGLIGIBLE * tol * run.last_primal / len(gaps)
-            self._advance(run, epoch.end_of_slice(costs, epochs.SLICE_OPERATIONS), negligible)
-            if not epoch.is_over:
-                yield run.step(np.nan, np.nan, converged=False)
-                continue
-            if epoch.number % REBUILD_EPOCHS == 0:
-                self._rebuild(run)
-            if not run.is_certified_now(max_epochs):
-                yield run.step(np.nan, np.nan, converged=False)
-                continue
-            primal, dual = self._certificate(run, gaps)
-            gap = relative_gap(primal, dual)
-            epoch.unchanged[gaps > 0.1 * tol * primal / len(gaps)] = 0
-            run.accelerate(gap)
-            yield run.step(primal, dual, converged=gap <= tol)
-            if gap <= tol:
-                return
+        return ascend(_Training(self, run, tol, max_epochs, seed), tol)
 
     def rescaled(self, state: State, ratio: float) -> State:
         """The start at another C: the multiple of what the masses have moved that gives the largest dual value."""
@@ -114,7 +91,7 @@ class MarkovAscent:
         visits.scale(self.tree, self.sets, ratio, factor, last.pool)
         run = self._begin()
         run.pool = last.pool
-        self._rebuild(run)
+        self.rebuild(run)
         return run.step(np.nan, np.nan, converged=False).state
 
     def nonzero_duals(self, state: State) -> float:
@@ -170,7 +147,7 @@ class MarkovAscent:
             accelerated, int(state.get("apart", 0)),
         )  # fmt: skip
 
-    def _advance(self, run: "_Run", stop: int, negligible: float) -> None:
+    def visit_slice(self, run: "_Run", stop: int, negligible: float) -> None:
         """Visit on up to a position of the epoch's order."""
         epoch = run.epoch
         while epoch.position < stop:
@@ -180,14 +157,14 @@ class MarkovAscent:
                 stop, run.E, run.pool, epoch.unchanged, run.visited[0],
             )  # fmt: skip
 
-    def _rebuild(self, run: "_Run") -> None:
+    def rebuild(self, run: "_Run") -> None:
         """E afresh from the dual variables."""
         visits.rebuild(self.rows, self.tree, self.sets, run.pool, run.E)
         if run.V is not None:
             run.E += run.kappa * run.V
             run.E /= 1.0 + run.kappa
 
-    def _certificate(self, run: "_Run", gaps: Floats) -> tuple[float, float]:
+    def certificate(self, run: "_Run", gaps: Floats) -> tuple[float, float]:
         """Primal value of A, or of E, and the best lower bound so far; ``gaps`` takes each example's part there."""
         A, run.apart = run.E, int(run.accelerated > 0 and not self._of_duals)
         if run.accelerated:
@@ -198,7 +175,7 @@ class MarkovAscent:
         primal = 0.5 * self.square_norm(point) + found.losses + found.constant
         dual = found.linear - half + found.constant
         if dual - primal > 1e-9 * abs(primal):
-            raise FloatingPointError(f"dual {dual} above primal {primal}: the weights have lost their precision")
+            raise ProblemError(imprecise("weights", primal, dual))
         run.visited["violation"] = found.violation
         run.best_dual, run.last_primal = max(run.best_dual, dual), primal
         return primal, min(run.best_dual, primal)
@@ -263,6 +240,47 @@ class _Run:
         elif self.epoch.number >= FIRST_EPOCHS and gap > (1.0 - STALLED) * last:
             self.accelerated = self.epoch.number
             self.V, self.before = self.E.copy(), self.E.copy()
+
+
+class _Training:
+    """The ascent on one problem."""
+
+    def __init__(self, ascent: MarkovAscent, run: _Run, tol: float, max_epochs: int, seed: int) -> None:
+        self.ascent, self.run, self.tol, self.max_epochs, self.seed = ascent, run, tol, max_epochs, seed
+        self.blocks, self.gaps = np.flatnonzero(ascent.filled).astype(np.int32), np.zeros(len(ascent.filled))
+        self.costs = (8.0 + np.diff(ascent.rows.indptr)) * ascent.n_columns
+
+    @property
+    def epoch(self) -> int:
+        return self.run.epoch.number
+
+    @property
+    def epoch_over(self) -> bool:
+        return self.run.epoch.is_over
+
+    def begin_epoch(self) -> None:
+        self.run.epoch.begin_next(self.blocks, self.seed)
+        self.run.visited[:], self.run.apart = 0, 0
+
+    def advance(self) -> None:
+        negligible = NEGLIGIBLE * self.tol * self.run.last_primal / len(self.gaps)
+        stop = self.run.epoch.end_of_slice(self.costs, epochs.SLICE_OPERATIONS)
+        self.ascent.visit_slice(self.run, stop, negligible)
+
+    def certifies(self) -> bool:
+        if self.epoch % REBUILD_EPOCHS == 0:
+            self.ascent.rebuild(self.run)
+        return self.run.is_certified_now(self.max_epochs)
+
+    def certify(self) -> Certificate:
+        return Certificate(*self.ascent.certificate(self.run, self.gaps))
+
+    def learn(self, primal: float, gap: float) -> None:
+        self.run.epoch.unchanged[self.gaps > 0.1 * self.tol * primal / len(self.gaps)] = 0
+        self.run.accelerate(gap)
+
+    def step(self, primal: float, dual: float, *, converged: bool, right: Bools | None = None) -> Step:
+        return self.run.step(primal, dual, converged=converged)
 
 
 def _pool(state: State) -> Coefficients:

@@ -24,7 +24,7 @@ class MarkovTree(NamedTuple):
 class Sets(NamedTuple):
     """The true sets in compressed rows, the bounds, and which loss they are of.
 
-    ``worth`` is what each node counts, ``hierarchical`` whether only under a right parent. ``edges`` tells whether all
+    ``worth`` is what each node counts, ``hierarchical`` whether only under a right parent. ``edges`` says whether all
     labelings compete with the true set, so that edges have masses behind those of the nodes, else closed ones alone.
     """
 

@@ -5,38 +5,106 @@ at a time (Keerthi et al. 2008, Algorithm 3.1, with the whole example as the blo
 epoch. Shrinking: examples that needed no change three times in a row are left out for two epochs, then four, then
 eight. A certificate, taken where the gap is expected to be small enough, rebuilds W from the dual variables and
 measures P and D over all examples; training ends on nothing less.
+
+What the driver of the flat linear machines asks of a loss.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from solvers.core.base import State, Step, relative_gap
+from solvers.core.certified_ascent import Certificate, ascend, bounded, is_due
 from solvers.core.dual_variables import best_multiple, is_warm, shares_of
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import Problem
-from solvers.linear.driver.class_order import order_of_classes, rank_of_classes
 from solvers.linear.driver.long_passes import LongPasses
-from solvers.linear.driver.loss import Loss
 from solvers.linear.driver.params import AscentParams, precision
 from solvers.linear.driver.run import Counters, Run, Schedule, duals_of
-from solvers.linear.layouts.layouts import Layout
+from solvers.linear.layouts.dense_simd import DenseRows
+from solvers.linear.layouts.layouts import Layout, order_of_classes, rank_of_classes
 from solvers.linear.visits import Task, Visits, no_progress
 from solvers.numerics.array_types import Bools, Floats, Ints32
 from solvers.numerics.orders import active, shuffled
 from solvers.numerics.rows import ALIGNMENT
 
+
+class Loss(Protocol):
+    """A loss of the examples, as the driver takes it: its dual variables, block steps and certificate.
+
+    Dual variables are a named tuple of arrays. The coefficients v that they make are signed so that
+    ``w_c = sum_i v_ic x_i``.
+    """
+
+    def at_zero(self, n_classes: int) -> float:
+        """The loss of an example whose scores all vanish, as those of an empty row always do."""
+
+    def layout(self, problem: Problem) -> Layout:
+        """Rows and weights as the compiled loops take them."""
+
+    def duals(self, task: Task) -> Any:
+        """Dual variables that all vanish."""
+
+    def with_room(self, task: Task, duals: Any) -> Any:
+        """The same dual variables, with room for at least one more visit."""
+
+    def visit(self, task: Task, run: Run, visits: Visits) -> int:
+        """Ascend on the examples of ``visits``; returns where it stopped, before their end when out of room."""
+
+    def measure(self, task: Task, run: Run, gaps: Floats, leads: Floats) -> tuple[float, float, float]:
+        """Objective and dual value without the empty examples, and the multiple of W that the objective is of.
+
+        That is the best of many multiples, as the length of W settles late: see :mod:`solvers.numerics.scaling_search`.
+        Of each example that is not empty, its part of the gap at W itself goes to ``gaps``, and by how much the score
+        of its own class leads the best other one to ``leads``.
+        """
+
+    def rebuild(self, task: Task, duals: Any, W: Any) -> None:
+        """Make W afresh from the dual variables."""
+
+    def sums(self, task: Task, duals: Any) -> Floats:
+        """The coefficients v summed over the examples, shape (n_classes,)."""
+
+    def linear_part(self, task: Task, duals: Any) -> float:
+        """The part of the dual value that is linear in the dual variables."""
+
+    def multiply(self, task: Task, duals: Any, factor: float) -> None:
+        """Multiply the dual variables; where that brings one to its bound, it is there exactly."""
+
+    def shares(self, task: Task, duals: Any) -> sp.csr_matrix:
+        """The dual variables by their bounds, shape (n_samples, n_classes); TypeError of a loss without them."""
+
+    def of_shares(self, task: Task, shares: sp.csr_matrix) -> Any:
+        """The dual variables of such shares; TypeError as above."""
+
+
 FIRST_CANDIDATES = 16
 FIRST_INNER_PASSES, MOST_INNER_PASSES = 4, 40
 LIVE_SHARE = 0.05
 WORTH = 0.3
-CERTIFY_SHARE = 0.1
 # of the gap that the passes let expect at W, at what the first certificate, of the best multiple, is taken
 FIRST_SHARE = 0.5
 SLICE_OPERATIONS = 1 << 27
+
+
+class InnerPasses(Protocol):
+    """Passes between those over all examples and classes."""
+
+    def begin(self, task: Task, run: Run, budget: float) -> float:
+        """Begin one; returns what passes that it has also ended have cost."""
+
+
+class EndGame(Protocol):
+    """What may raise the dual value by other means than passes; what it has cost does not count."""
+
+    def suits(self, n_samples: int, n_features: int, n_classes: int, *, dense: bool) -> bool:
+        """Whether it is for problems of this size."""
+
+    def play(self, task: Task, run: Run) -> Floats | None:
+        """Raise it; returns weights, as ``Layout.by_feature`` has them, where these may have the lower objective."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +116,9 @@ class Ascent:
 
     Attributes
     ----------
-    inner_pass : callable, optional
-        Given task, run and budget, begins one, and returns what passes that it has also ended have cost.
-    end_game : callable, optional
-        Given the task and the run before the first, second, fourth, eighth ... certificate, may raise the dual value by
-        other means than passes; what it has cost does not count. Returns weights of its own, as ``Layout.by_feature``
-        has them, where these may have the lower objective; else None.
+    inner_passes : InnerPasses, optional
+    end_games : sequence of EndGame
+        The first that suits the problem is played before the first, second, fourth, eighth ... certificate.
     long_passes : LongPasses, optional
         The rules where a pass over all classes is long.
     """
@@ -61,17 +126,13 @@ class Ascent:
     loss: Loss
     params: AscentParams
     seed: int
-    inner_pass: Callable[[Task, Run, float], float] | None = None
-    end_game: Callable[[Task, Run], Floats | None] | None = None
+    inner_passes: InnerPasses | None = None
+    end_games: Sequence[EndGame] = ()
     long_passes: LongPasses | None = None
 
     def steps(self, problem: Problem, state: State | None) -> Iterator[Step]:
         """Train on the prepared problem, from the start or from the state of a step."""
-        params, n = self.params, problem.n_samples
         task, layout = self.task(problem)
-        filled = task.rows.squares > 0
-        examples = np.flatnonzero(filled).astype(np.int32)
-        constant = float(task.bounds[~filled].sum()) * self.loss.at_zero(problem.n_classes)
         if state is None:
             run = self._begin(task, layout)
         elif is_warm(state):
@@ -81,54 +142,19 @@ class Ascent:
             if run.counters.apart:
                 self.loss.rebuild(task, run.duals, run.W)
                 run.counters.apart = 0
-        counters, schedule, progress = run.counters, run.schedule, run.progress
-        gaps, spent = np.zeros(n), 0.0
-        inner = run.ended and self._inner_pass_pays(run)
+        return ascend(_Training(self, task, run), self.params.tol)
 
-        while True:
-            if run.ended:
-                if inner:
-                    assert self.inner_pass is not None
-                    spent += self.inner_pass(task, run, SLICE_OPERATIONS - spent)
-                elif counters.epoch == params.max_epochs:
-                    return
-                else:
-                    self._begin_epoch(task, run, examples)
-            spent += self._advance(task, run, SLICE_OPERATIONS - spent)
-            inner = run.ended and self._inner_pass_pays(run)
-            if inner or not run.ended:
-                if spent >= SLICE_OPERATIONS:
-                    spent = 0.0
-                    yield run.step(np.nan, np.nan, converged=False)
-                continue
-            spent, expected = 0.0, 1.0 if counters.in_part else run.expected_gap()
-            promising = schedule.found_share * expected <= params.tol
-            if self.long_passes is not None and not promising:
-                promising = self.long_passes.promise(task, run, examples, expected)
-            due = CERTIFY_SHARE * counters.epoch >= 1 + counters.certified or counters.epoch == params.max_epochs
-            if not (promising or due):
-                yield run.step(np.nan, np.nan, converged=False)
-                continue
-            counters.certified += 1
-            primal, dual, right = self._certificate(task, run, gaps, constant)
-            gap = relative_gap(primal, dual)
-            converged = gap <= params.tol
-            schedule.found_share = min(1.0, gap / expected) if expected > 0.0 else 1.0
-            progress.unchanged[gaps > 0.1 * params.tol * primal / n] = 0
-            yield run.step(primal, dual, converged=converged, right=right)
-            if converged:
-                return
-
-    def _certificate(self, task: Task, run: Run, gaps: Floats, constant: float) -> tuple[float, float, Bools]:
+    def certificate(self, task: Task, run: Run, gaps: Floats, constant: float) -> Certificate:
         """Objective and dual value, the empty examples' ``constant`` in both; W is made afresh.
 
-        The last are the examples that W certainly answers with their own class: see :attr:`Step.right`.
         Where the end game has weights of its own that end the run, these become W.
         """
         point, certified = None, run.counters.certified
         # where it has not ended the run it is tried ever more seldom: it may cost far more than passes
-        if self.end_game is not None and certified & (certified - 1) == 0:
-            point = self.end_game(task, run)
+        if certified & (certified - 1) == 0:
+            shape, dense = (len(task.y), len(run.layout.features), task.n_classes), isinstance(task.rows, DenseRows)
+            game = next((game for game in self.end_games if game.suits(*shape, dense=dense)), None)
+            point = None if game is None else game.play(task, run)
         excess = self._rebuild(task, run)
         leads = np.zeros_like(gaps)
         primal, dual, run.scale = self.loss.measure(task, run, gaps, leads)
@@ -142,7 +168,7 @@ class Ascent:
             else:
                 self.loss.rebuild(task, run.duals, run.W)
         right = run.layout.sure_leads(run.W, leads) & (run.scale > 0.0)
-        return primal, bounded(primal, dual, precision(self.params)), right
+        return Certificate(primal, bounded(primal, dual, precision(self.params)), right)
 
     def _rebuild(self, task: Task, run: Run) -> float:
         """Make W afresh from the dual variables, all but biases that are held back.
@@ -165,7 +191,7 @@ class Ascent:
         if constant is not None:
             run.layout.set_biases(run.W, biases + constant.share * (self._biases_made(task, run) - biases))
 
-    def _begin_epoch(self, task: Task, run: Run, examples: Ints32) -> None:
+    def begin_epoch(self, task: Task, run: Run, examples: Ints32) -> None:
         self._follow(task, run)
         run.counters.epoch, run.counters.inner_passes = run.counters.epoch + 1, 0
         run.counters.in_part = int(self.long_passes is not None and self.long_passes.begin_in_part(run))
@@ -174,7 +200,7 @@ class Ascent:
         cost = FIRST_CANDIDATES * run.layout.listed if run.counters.in_part else run.layout.full
         run.start(order, float(cost[order].sum()))
 
-    def _advance(self, task: Task, run: Run, budget: float) -> float:
+    def visit_slice(self, task: Task, run: Run, budget: float) -> float:
         """Visit on to the end of the pass, or until it has cost the budget; returns what it has cost."""
         counters, layout = run.counters, run.layout
         full = counters.inner_passes == 0 and not counters.in_part
@@ -197,13 +223,13 @@ class Ascent:
             counters.position = self.loss.visit(task, run, visits)
         return spent
 
-    def _inner_pass_pays(self, run: Run) -> bool:
+    def inner_pass_pays(self, run: Run) -> bool:
         """Whether, at the end of a pass, visits of listed classes alone gain enough for their cost.
 
         Cost is counted in vector operations, not in time, so that every run decides alike.
         """
         epoch, passes = run.counters.epoch, run.counters.inner_passes
-        if self.inner_pass is None or epoch == 0 or passes >= most_inner_passes(epoch):
+        if self.inner_passes is None or epoch == 0 or passes >= most_inner_passes(epoch):
             return False
         if passes == 0:
             run.schedule.full_rate = run.gain_per_cost
@@ -258,11 +284,69 @@ class Ascent:
 
     def _begin(self, task: Task, layout: Layout) -> Run:
         # what the first pass reports says much of the gap behind it, but little where there are no inner passes
-        inner = self.inner_pass is not None
+        inner = self.inner_passes is not None
         schedule = Schedule(last_gap=1.0 if inner else np.inf, found_share=FIRST_SHARE if inner else 1.0)
         nobody = np.empty(0, np.int32)
         duals, progress = self.loss.duals(task), no_progress(len(task.y))
         return Run(layout, layout.weights(), duals, progress, nobody, Counters(), schedule)
+
+
+class _Training:
+    """The ascent on one problem."""
+
+    def __init__(self, ascent: Ascent, task: Task, run: Run) -> None:
+        self.ascent, self.task, self.run = ascent, task, run
+        filled = task.rows.squares > 0
+        self.examples = np.flatnonzero(filled).astype(np.int32)
+        self.constant = float(task.bounds[~filled].sum()) * ascent.loss.at_zero(task.n_classes)
+        self.gaps, self.expected = np.zeros(len(filled)), 1.0
+        self.inner = run.ended and ascent.inner_pass_pays(run)
+
+    @property
+    def epoch(self) -> int:
+        return self.run.counters.epoch
+
+    @property
+    def max_epochs(self) -> int:
+        return self.ascent.params.max_epochs
+
+    @property
+    def epoch_over(self) -> bool:
+        return self.run.ended and not self.inner
+
+    def begin_epoch(self) -> None:
+        self.ascent.begin_epoch(self.task, self.run, self.examples)
+
+    def advance(self) -> None:
+        ascent, task, run, spent = self.ascent, self.task, self.run, 0.0
+        while spent < SLICE_OPERATIONS:
+            if self.inner:
+                assert ascent.inner_passes is not None
+                spent += ascent.inner_passes.begin(task, run, SLICE_OPERATIONS - spent)
+            spent += ascent.visit_slice(task, run, SLICE_OPERATIONS - spent)
+            self.inner = run.ended and ascent.inner_pass_pays(run)
+            if self.epoch_over:
+                return
+
+    def certifies(self) -> bool:
+        ascent, counters = self.ascent, self.run.counters
+        self.expected = 1.0 if counters.in_part else self.run.expected_gap()
+        promising = self.run.schedule.found_share * self.expected <= ascent.params.tol
+        if ascent.long_passes is not None and not promising:
+            promising = ascent.long_passes.promise(self.task, self.run, self.examples, self.expected)
+        return promising or is_due(counters.epoch, self.max_epochs, counters.certified)
+
+    def certify(self) -> Certificate:
+        self.run.counters.certified += 1
+        return self.ascent.certificate(self.task, self.run, self.gaps, self.constant)
+
+    def learn(self, primal: float, gap: float) -> None:
+        run, tol = self.run, self.ascent.params.tol
+        run.schedule.found_share = min(1.0, gap / self.expected) if self.expected > 0.0 else 1.0
+        run.progress.unchanged[self.gaps > 0.1 * tol * primal / len(self.gaps)] = 0
+
+    def step(self, primal: float, dual: float, *, converged: bool, right: Bools | None = None) -> Step:
+        return self.run.step(primal, dual, converged=converged, right=right)
 
 
 def fitted(problem: Problem, layout: Layout, state: State) -> LinearModel:
@@ -284,10 +368,3 @@ def weights_bytes(n_samples: int, n_features: int, n_classes: int, dtype: np.dty
     """What dense weights take, and the bookkeeping of examples."""
     width = ALIGNMENT // dtype.itemsize
     return n_features * -(-n_classes // width) * ALIGNMENT + 16 * n_samples
-
-
-def bounded(primal: float, dual: float, dtype: np.dtype[Any]) -> float:
-    """The dual value; where it meets the primal, rounding alone may lift it above, and is taken off."""
-    if dual - primal > 1e3 * float(np.finfo(dtype).eps) * abs(primal):
-        raise FloatingPointError(f"dual {dual} above primal {primal}: the weights have lost their precision")
-    return min(dual, primal)

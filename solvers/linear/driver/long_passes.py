@@ -1,7 +1,7 @@
 """What spares a training passes over all classes where each of them takes many seconds.
 
 The first pass looks at a block of classes for each example, one after the other: as no weight is there yet, the classes
-that come too close to an example are not known, and a few tell the weights apart as well as all do. And before the
+that come too close to an example are not known, and a few separate the weights as well as all do. And before the
 first certificate a sample of the examples says whether it would be the last: what visits report is from before their
 steps, and in a training of few epochs it says so an epoch later.
 """
@@ -34,7 +34,7 @@ class MeasuredLoss(Protocol):
         """Weighted losses and dual variables summed, as :func:`solvers.linear.steps.joint.certify`."""
 
     def linear_part(self, task: Task, duals: Any) -> float:
-        """As :meth:`solvers.linear.driver.loss.Loss.linear_part`."""
+        """As :meth:`solvers.linear.driver.ascent.Loss.linear_part`."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the flat linear machines are told: when to stop, and in which precision to compute."""
+"""Parameters of the flat linear machines: when to stop, and in which precision to compute."""
 
 from typing import Any, Literal, TypeVar
 
@@ -12,9 +12,11 @@ class AscentParams(SingleLabelParams):
     """What the flat linear machines have in common."""
 
     tol: float = Field(default=1e-2, gt=0, lt=1, description="Stop at this relative duality gap.")
-    max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Stop after so many passes, converged or not.")
+    max_epochs: int = Field(
+        default=1000, ge=1, le=10**9, description="Stop after this many passes even if training has not converged."
+    )
     dtype: Literal["auto", "float32", "float64"] = Field(
-        default="auto", description="Precision of the weights; auto takes float32 for tol of 1e-4 and more."
+        default="auto", description="Precision of the weights; auto selects float32 if tol is 1e-4 or more."
     )
 
 

@@ -72,7 +72,7 @@ def add(typing: Any, W: Any, c: Any, s: Any, X: Any, i: Any) -> Any:
 
 
 def _rows_of(context: Any, builder: Any, signature: Any, args: Any, at: tuple[int, int] = (0, 2)) -> Any:
-    """Pointers to W[c] and X[i], the width of both and their vector; ``at`` tells where the arrays' types stand."""
+    """Pointers to W[c] and X[i], the width of both and their vector; ``at`` has the places of the arrays' types."""
     W = context.make_array(signature.args[at[0]])(context, builder, args[0])
     X = context.make_array(signature.args[at[1]])(context, builder, args[2])
     width = builder.extract_value(W.shape, 1)

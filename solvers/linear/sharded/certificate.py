@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from solvers.linear.layouts import hybrid_weights, list_visits
+from solvers.linear.layouts import class_lists, hybrid_layout
 from solvers.linear.layouts.class_lists import Lists
+from solvers.linear.sharded.shard_weights import PARTS, ShardWeights
 from solvers.linear.sharded.task import Examples, Shard
-from solvers.linear.sharded.weights.shard_weights import PARTS, ShardWeights
 from solvers.numerics import scaling_search
 from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
@@ -124,7 +124,7 @@ def _own_scores(rows: Rows, y: Ints32, shard: Shard, lists: Lists | None, f_y: A
                 if high - mid > slots.shape[0]:
                     slots = np.empty(2 * (high - mid), np.int64)
                 wanted[0] = own
-                list_visits.place(
+                class_lists.place(
                     rows.indices, mid, high, n_hot, lists.start, lists.length, cells, bits, wanted, 1, slots
                 )
                 for p in range(mid, high):
@@ -155,7 +155,7 @@ def _margins(
     for i in range(begin, end):
         if rows.squares[i] == 0.0:
             continue
-        hybrid_weights.score(rows, i, shard.W, lists, f)
+        hybrid_layout.score(rows, i, shard.W, lists, f)
         own, bound = shard.local[y[i]], bounds[i]
         if own >= 0:
             f[own] = -np.inf

@@ -7,8 +7,8 @@ the same time without a message, each step exact on its part of the variables; w
 import numpy as np
 from numba import njit
 
+from solvers.linear.sharded.shard_weights import ShardWeights
 from solvers.linear.sharded.task import Shard
-from solvers.linear.sharded.weights.shard_weights import ShardWeights
 from solvers.linear.steps import joint
 from solvers.linear.visits import STATISTICS, Progress, Task, Visits
 from solvers.numerics import coefficients

@@ -15,8 +15,7 @@ from solvers.core.problem import Problem
 from solvers.linear.driver.ascent import FIRST_CANDIDATES, LIVE_SHARE, WORTH, most_inner_passes
 from solvers.linear.sharded import inner_pass
 from solvers.linear.sharded.batches.walk import BatchWalk, largest_batch
-from solvers.linear.sharded.schedule_state import Phase, Schedule
-from solvers.linear.sharded.task import Plan
+from solvers.linear.sharded.task import Phase, Plan, Schedule
 from solvers.linear.sharded.training import RelativeTraining
 from solvers.numerics.array_types import Array, Floats
 from solvers.numerics.rows import ALIGNMENT

@@ -6,15 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from solvers.core.base import State, Step, relative_gap
+from solvers.core.base import State, Step
+from solvers.core.certified_ascent import Certificate, ascend, bounded, is_due
 from solvers.core.problem import Problem
-from solvers.linear.driver.ascent import CERTIFY_SHARE, bounded
 from solvers.linear.sharded.certificate import Bounds, certify
-from solvers.linear.sharded.dual_lists import DualLists
-from solvers.linear.sharded.schedule_state import Phase, Progress, blank_statistics
-from solvers.linear.sharded.task import Plan, Shard
-from solvers.linear.sharded.weights.shard_weights import partitioned
-from solvers.numerics.array_types import Array, Floats, Ints32
+from solvers.linear.sharded.shard_weights import partitioned
+from solvers.linear.sharded.task import DualLists, Phase, Plan, Progress, Shard, blank_statistics
+from solvers.numerics.array_types import Array, Bools, Floats, Ints32
 from solvers.numerics.orders import active
 from solvers.numerics.rows import square_norm
 from solvers.numerics.thread_pool import ThreadPool
@@ -50,7 +48,7 @@ def train(
         shard = training(thread_pool)
         if state is not None:
             shard.restore(state)
-        yield from shard.steps()
+        yield from ascend(shard, shard.plan.tol)
 
 
 class ShardTraining(ABC):
@@ -82,6 +80,7 @@ class ShardTraining(ABC):
         self.progress, self.scale = Progress(), 1.0
         self.statistics, self.unreported, self.square = blank_statistics(), blank_statistics(), 0.0
         self.unchanged, self.order = np.zeros(problem.n_samples, np.uint8), np.empty(0, np.int32)
+        self.gaps = np.zeros(problem.n_samples)
 
     @property
     def shard(self) -> Shard:
@@ -110,36 +109,46 @@ class ShardTraining(ABC):
     def _restore_weights(self, state: State) -> None:
         self.weights.restore(state)
 
-    def steps(self) -> Iterator[Step]:
-        """Slices of an epoch and, at its end, its bounds where they are worth measuring."""
-        plan, progress, n = self.plan, self.progress, len(self.unchanged)
-        while True:
-            if progress.phase == Phase.ENDED:
-                if progress.epoch == plan.max_epochs:
-                    return
-                progress.epoch, progress.position, progress.inner_passes = progress.epoch + 1, 0, 0
-                progress.phase = Phase.PASS
-                self.order = active(self.filled, self.unchanged, progress.epoch)
-                self.statistics[:] = 0
-                self._begin_epoch()
-            if self._advance():
-                yield self._step(np.nan, np.nan, converged=False)
-                continue
-            progress.phase = Phase.ENDED
-            promising = self._promising()
-            if not (promising or self._due()):
-                yield self._step(np.nan, np.nan, converged=False)
-                continue
-            progress.certified += 1
-            primal, dual, gaps = self._certify()
-            primal, dual = primal + self.constant, dual + self.constant
-            dual = bounded(primal, dual, plan.dtype)
-            gap = relative_gap(primal, dual)
-            self._after_certificate(gap)
-            self.unchanged[gaps > 0.1 * plan.tol * primal / n] = 0
-            yield self._step(primal, dual, converged=gap <= plan.tol)
-            if gap <= plan.tol:
-                return
+    @property
+    def epoch(self) -> int:
+        return self.progress.epoch
+
+    @property
+    def max_epochs(self) -> int:
+        return self.plan.max_epochs
+
+    @property
+    def epoch_over(self) -> bool:
+        return self.progress.phase == Phase.ENDED
+
+    def begin_epoch(self) -> None:
+        progress = self.progress
+        progress.epoch, progress.position, progress.inner_passes = progress.epoch + 1, 0, 0
+        progress.phase = Phase.PASS
+        self.order = active(self.filled, self.unchanged, progress.epoch)
+        self.statistics[:] = 0
+        self._begin_epoch()
+
+    def advance(self) -> None:
+        if not self._advance():
+            self.progress.phase = Phase.ENDED
+
+    def certifies(self) -> bool:
+        return self._promising() or is_due(self.epoch, self.max_epochs, self.progress.certified)
+
+    def certify(self) -> Certificate:
+        self.progress.certified += 1
+        primal, dual, self.gaps = self._certify()
+        primal, dual = primal + self.constant, dual + self.constant
+        return Certificate(primal, bounded(primal, dual, self.plan.dtype))
+
+    def learn(self, primal: float, gap: float) -> None:
+        self._after_certificate(gap)
+        self.unchanged[self.gaps > 0.1 * self.plan.tol * primal / len(self.unchanged)] = 0
+
+    def step(self, primal: float, dual: float, *, converged: bool, right: Bools | None = None) -> Step:
+        violation = float(self.statistics[0]["violation"])
+        return Step(self.epoch, primal, dual, violation, converged, self.state(), right=right)
 
     @abstractmethod
     def _begin_epoch(self) -> None:
@@ -158,17 +167,8 @@ class ShardTraining(ABC):
         found = self.statistics[0]
         return bool(found["gap"] <= self.plan.tol * (found["loss"] + 0.5 * self.square))
 
-    def _due(self) -> bool:
-        """Whether it is time for a certificate in any case."""
-        epoch = self.progress.epoch
-        return CERTIFY_SHARE * epoch >= 1 + self.progress.certified or epoch == self.plan.max_epochs
-
     def _after_certificate(self, gap: float) -> None:  # noqa: B027
         """Learn from the gap that a certificate has found."""
-
-    def _step(self, primal: float, dual: float, *, converged: bool) -> Step:
-        violation = float(self.statistics[0]["violation"])
-        return Step(self.progress.epoch, primal, dual, violation, converged, self.state())
 
     def _shuffle(self) -> None:
         self.order = np.random.default_rng([self.plan.seed, self.progress.epoch]).permutation(self.order)

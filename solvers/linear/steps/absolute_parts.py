@@ -156,7 +156,7 @@ def find(
 def apply(rows: Rows, examples: Ints32, f: Array, steps: Array, W: Array, begin: int, end: int, cross: Floats) -> None:
     """Add all steps to columns begin to end of W; in cross, the inner products between steps of different examples.
 
-    When the step of an example is added, the scores that W gives it tell of the steps before it.
+    When the step of an example is added, the scores that W gives it include the steps before it.
     """
     found = np.empty(end - begin, W.dtype)
     total = 0.0

@@ -8,20 +8,38 @@ is (b_c - theta)_+ at the root theta of sum (b_c - theta)_+ = min(theta, C).
 All functions are inlined where they are called: passing arrays on costs reference counts, half the time of a visit. An
 array that an inlined function takes into a branch with a call in it is counted as well, at every visit: so the two
 roots are called where they are needed, and visits read and write their lists of coefficients themselves.
+
+Sparse dual variables that were scaled, brought to their bounds where rounding has kept them from there.
 """
 
 import numpy as np
 from numba import njit
 
-from solvers.numerics.array_types import Array, Floats, Ints32
+from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 from solvers.numerics.block_roots import box_root, simplex_root
 from solvers.numerics.rows import ALIGNMENT, PARTS, best_of_parts
 from solvers.numerics.scaling_search import note
 from solvers.numerics.simd import above_mask, largest, lowest_bit
 
+NEAR = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
+
+
+@njit(cache=True, nogil=True)
+def snap_to_bounds(start: Ints, length: Ints32, values: Floats, bounds: Floats) -> None:
+    """In the lists of a pool, whose first entry is the sum of the others with its sign turned; values in place."""
+    for i in range(start.shape[0]):
+        first, total = start[i], 0.0
+        for t in range(first + 1, first + length[i]):
+            if -values[t] >= NEAR * bounds[i]:
+                values[t] = -bounds[i]
+            total -= values[t]
+        if length[i] > 0:
+            values[first] = total
+
+
 # a change below this share of the variable is none
 NEGLIGIBLE = 1e-12
-# of more than so many candidates, those are sought anew that a better bound leaves, by the best of so many parts
+# of more than so many candidates, those that a better bound leaves are searched again, by the best of so many parts
 MANY = 64
 
 

@@ -7,6 +7,10 @@ point of the way there, and the method starts again on the new face (compare Mor
 
 With v the change of the variables alpha_ic and dW = sum_i x_i ((sum_c v_ic) e_y - sum_c v_ic e_c)', the dual gains
 g'v - |dW|^2 / 2, where g_ic = 1 - f_y + f_c.
+
+Faces of the feasible set of the dual variables that conjugate gradients move together.
+
+The notation is that of :mod:`solvers.linear.steps.conjugate`.
 """
 
 from typing import NamedTuple
@@ -14,13 +18,113 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from solvers.linear.layouts import list_visits
+from solvers.linear.layouts import class_lists
 from solvers.linear.layouts.class_lists import Lists
-from solvers.linear.steps.conjugate_faces import Chosen, Vector, faces, precondition, project
 from solvers.linear.visits import Task
-from solvers.numerics.array_types import Array, Ints, Ints32
+from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.copies import copy
+
+Vector = Floats
+NEGLIGIBLE = 1e-12
+
+
+class Chosen(NamedTuple):
+    """The examples that move together, and their listed variables.
+
+    Attributes
+    ----------
+    some : int32 array, shape (n_chosen,)
+    begin : int64 array, shape (n_chosen + 1,)
+        Where the variables of each example begin.
+    classes : int32 array, shape (n_variables,)
+    at : int64 array, shape (n_variables,)
+        The places of the values of the variables in the pool.
+    """
+
+    some: Ints32
+    begin: Ints
+    classes: Ints32
+    at: Ints
+
+
+@njit(cache=True, nogil=True)
+def faces(
+    chosen: Chosen, bounds: Vector, largest_loss: bool, alpha: Vector, gradient: Vector, held: Bools, tied: Bools
+) -> None:
+    """Which variables stay at a bound, and which examples keep the sum of theirs, being at it and pushed outwards."""
+    some, begin = chosen.some, chosen.begin
+    for e in range(some.shape[0]):
+        C, total, free, push = bounds[some[e]], 0.0, 0, 0.0
+        for t in range(begin[e], begin[e + 1]):
+            total += alpha[t]
+            held[t] = (alpha[t] <= 0.0 and gradient[t] <= 0.0) or (
+                not largest_loss and alpha[t] >= C and gradient[t] >= 0.0
+            )
+            if not held[t]:
+                free += 1
+                push += gradient[t]
+        tied[e] = largest_loss and total >= C * (1.0 - NEGLIGIBLE) and free > 0 and push >= 0.0
+
+
+@njit(cache=True, nogil=True)
+def precondition(
+    chosen: Chosen, squares: Vector, held: Bools, tied: Bools, gradient: Vector, r: Vector, z: Vector
+) -> float:
+    """The gradient r along the face, z = r by the inverse of each example's own block |x|^2 (I + 11'); returns r'z."""
+    some, begin = chosen.some, chosen.begin
+    product = 0.0
+    for e in range(some.shape[0]):
+        free, total = 0, 0.0
+        for t in range(begin[e], begin[e + 1]):
+            if not held[t]:
+                free += 1
+                total += gradient[t]
+        mean = total / max(free, 1)
+        shift = 0.0 if tied[e] else total / (free + 1)
+        for t in range(begin[e], begin[e + 1]):
+            r[t] = z[t] = 0.0
+            if not held[t]:
+                r[t] = gradient[t] - mean if tied[e] else gradient[t]
+                z[t] = (r[t] - shift) / squares[some[e]]
+                product += r[t] * z[t]
+    return product
+
+
+@njit(cache=True, nogil=True)
+def project(
+    chosen: Chosen, bounds: Vector, largest_loss: bool, alpha: Vector, p: Vector, length: float, step: Vector
+) -> bool:
+    """The step to the feasible point nearest to alpha + length p, and whether that is alpha + length p itself."""
+    some, begin = chosen.some, chosen.begin
+    inside = True
+    for e in range(some.shape[0]):
+        C, total, top, theta = bounds[some[e]], 0.0, 0.0, 0.0
+        for t in range(begin[e], begin[e + 1]):
+            value = alpha[t] + length * p[t]
+            inside = inside and value >= 0.0 and (largest_loss or value <= C)
+            total += max(value, 0.0)
+            top = max(top, value)
+        if largest_loss and total > C * (1.0 + NEGLIGIBLE):
+            inside = False
+            # relative to the largest value: far outside, where C vanishes beside that, both would be the same number
+            theta = -min(top, C)
+            for _ in range(begin[e + 1] - begin[e]):
+                above, total = 0, 0.0
+                for t in range(begin[e], begin[e + 1]):
+                    value = alpha[t] + length * p[t] - top
+                    if value >= theta:
+                        above += 1
+                        total += value
+                if (total - C) / above <= theta:
+                    break
+                theta = (total - C) / above
+        else:
+            top = 0.0
+        for t in range(begin[e], begin[e + 1]):
+            value = max(alpha[t] + length * p[t] - top - theta, 0.0)
+            step[t] = (value if largest_loss else min(value, C)) - alpha[t]
+    return inside
 
 
 class Values(NamedTuple):
@@ -62,7 +166,7 @@ def projected_conjugate_gradients(
     bounds, squares = task.bounds, task.rows.squares
     chosen = _variables(some, pool)
     scratch, size = _scratch(task, chosen, lists, W), chosen.classes.shape[0]
-    # the value of entry e of a list stands at 2 e + 1 in the lists themselves, at e in a change of them
+    # the value of entry e of a list is at 2 e + 1 in the lists themselves, at e in a change of them
     weights, change = Values(W, blank_values, 1, 0), Values(blank, blank_values, 1, 0)
     if lists is not None:
         weights = Values(W, lists.cells, 2, 1)
@@ -191,8 +295,8 @@ def _score(task: Task, chosen: Chosen, lists: Lists | None, weights: Values, scr
 
 @njit(inline="always")
 def _place(indices: Ints32, low: int, high: int, n_hot: int, lists: Lists, wanted: Ints32, n: int, slots: Ints) -> None:
-    """Where the weights of n classes stand in the lists, where all of them have some."""
-    list_visits.place(
+    """The places of the weights of n classes in the lists, where all of them have some."""
+    class_lists.place(
         indices, low, high, n_hot, lists.start, lists.length, lists.cells, lists.counters[0].bits, wanted, n, slots
     )
 

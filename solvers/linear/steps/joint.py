@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from solvers.linear.layouts import hybrid_weights, list_visits
+from solvers.linear.layouts import class_lists, hybrid_layout
 from solvers.linear.layouts.class_lists import Lists
 from solvers.linear.steps.block_step import candidates, changes, solve, violation_of, weighted_loss
 from solvers.linear.visits import Progress, Task, Visits
@@ -73,7 +73,7 @@ def visit(
         if full:
             sum_rows(W, indices, data, low, mid, f)
             if lists is not None:
-                list_visits.add_scores(indices, data, mid, high, n_hot, w_start, w_length, w_cells, f)
+                class_lists.add_scores(indices, data, mid, high, n_hot, w_start, w_length, w_cells, f)
             f_y = np.float64(f[y])
             f[y] = -np.inf
             n, loss, held = candidates(f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
@@ -88,10 +88,10 @@ def visit(
                     steps[t] = b[t]
                 if (n + 1) * (high - mid) > slots.shape[0]:
                     slots = np.empty(2 * (n + 1) * (high - mid), np.int64)
-                placed = list_visits.place(
+                placed = class_lists.place(
                     indices, mid, high, n_hot, w_start, w_length, w_cells, bits, classes, n + 1, slots
                 )
-                list_visits.score_placed(data, mid, high, w_cells, slots, n + 1, steps)
+                class_lists.score_placed(data, mid, high, w_cells, slots, n + 1, steps)
                 for t in range(n + 1):
                     b[t] = steps[t]
             f_y = b[n]
@@ -102,7 +102,7 @@ def visit(
         # w_y += (sum of the changes) x, w_c -= change x
         count, own, square, kept, total = changes(old, new, n, classes, moved, steps, which)
         if lists is not None and count > 0 and not placed:
-            need = list_visits.lacking(indices, mid, high, n_hot, w_length, count + 1)
+            need = class_lists.lacking(indices, mid, high, n_hot, w_length, count + 1)
             if room.end + need > room.limit:
                 room.lacking = need
                 return at
@@ -124,13 +124,13 @@ def visit(
         if lists is not None:
             if placed:
                 which[count] = n
-                list_visits.update_placed(data, mid, high, w_cells, slots, n + 1, which, steps, count + 1)
+                class_lists.update_placed(data, mid, high, w_cells, slots, n + 1, which, steps, count + 1)
             else:
-                list_visits.sort_steps(moved, steps, count + 1)
+                class_lists.sort_steps(moved, steps, count + 1)
                 if (count + 1) * (high - mid) > slots.shape[0]:
                     slots = np.empty(2 * (count + 1) * (high - mid), np.int64)
-                list_visits.place(indices, mid, high, n_hot, w_start, w_length, w_cells, bits, moved, count + 1, slots)
-                list_visits.update(indices, data, mid, high, n_hot, lists, moved, steps, count + 1, slots)
+                class_lists.place(indices, mid, high, n_hot, w_start, w_length, w_cells, bits, moved, count + 1, slots)
+                class_lists.update(indices, data, mid, high, n_hot, lists, moved, steps, count + 1, slots)
         # the own class with the sum of the variables, then each other with its sign turned
         if kept > 0 and kept + 1 > capacity[i]:
             start[i], capacity[i] = used[0], kept + 1
@@ -160,7 +160,7 @@ def certify(
     for i in range(labels.shape[0]):
         if rows.squares[i] == 0.0:
             continue
-        hybrid_weights.score(rows, i, W, lists, f)
+        hybrid_layout.score(rows, i, W, lists, f)
         f_y = np.float64(f[labels[i]])
         f[labels[i]] = -np.inf
         f[n_classes:] = -np.inf

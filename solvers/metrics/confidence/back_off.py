@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
-from solvers.metrics.confidence.reliability import Threshold, least, threshold_curve
+from solvers.metrics.confidence.reliability import Reliability, Threshold, least, threshold_curve
 from solvers.numerics.array_types import AnyFloats, Array, Bools, Floats32, Ints, Ints32
 
 
@@ -115,6 +115,17 @@ class BackOff:
     def curve(self) -> list[Threshold]:
         """What answers from a threshold on are worth, by ascending thresholds."""
         return threshold_curve(self.confidence, self.correct)
+
+    @cached_property
+    def own(self) -> Reliability:
+        """The answers at the end of each way down: the labels, without any broader node."""
+        last = np.maximum((self.confidence > 0).sum(axis=1) - 1, 0)[:, None]
+        confidence = np.take_along_axis(self.confidence, last, axis=1)[:, 0]
+        return Reliability(confidence, np.take_along_axis(self.correct, last, axis=1)[:, 0])
+
+    def at(self, level: int) -> Reliability:
+        """The answers at a level of the tree, from 1; rows whose way ends above it have none."""
+        return Reliability(self.confidence[:, level - 1], self.correct[:, level - 1])
 
     def arrays(self) -> dict[str, Array]:
         names = np.frombuffer(json.dumps(self.tree.names).encode(), np.uint8)

@@ -35,7 +35,7 @@ class Pairs(NamedTuple):
     log_odds : float64 array, shape (n_entries,)
     true : bool array, shape (n_entries,)
     counts : int64 array, shape (n_entries,)
-        How many pairs an entry stands for, 1 or more; one of them at most is true.
+        How many pairs an entry counts for, 1 or more; one of them at most is true.
     best : float64 array, shape (n_rows,)
         The highest log-odds of each row.
     """

@@ -2,20 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.special import betainc, betaincinv
 
 from solvers.labels import stored_arrays
 from solvers.metrics.calibration import expected_calibration_error
-from solvers.numerics.array_types import Array, Bools, Floats32, Ints, Ints32
+from solvers.numerics.array_types import Array, Bools, Floats, Floats32, Ints, Ints32
 
 # of the bound on a precision that is asked for
 LEVEL = 0.05
 # thresholds that are tried, at most
 CANDIDATES = 512
+# levels of simultaneous bounds are simulated at these precisions, by so many sequences, at so many of their lengths
+PRECISIONS = (0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
+PATHS, SIZES, LEVEL_STEPS = 1000, 48, 3
 
 
 class Threshold(NamedTuple):
@@ -27,7 +30,7 @@ class Threshold(NamedTuple):
     precision : float
         Of the held-out answers from there on.
     lower_bound : float
-        What their precision exceeds with a confidence of 95 % (Clopper and Pearson 1934).
+        Their precision exceeds it, for all thresholds at once with a confidence of 95 %; see :func:`lower_bounds`.
     answered : float
         Share of the held-out rows that are answered.
     depth : float
@@ -129,10 +132,57 @@ def threshold_curve(confidence: Floats32, correct: Bools) -> list[Threshold]:
         if level + 1 < n_levels:
             hits -= _from_there_on(confidence[right, level + 1], tried)
     counts = reached[0]
-    with np.errstate(invalid="ignore"):
-        bounds = np.where(hits > 0, betaincinv(hits, counts - hits + 1, LEVEL), 0.0)
+    bounds = lower_bounds(hits, counts)
     columns = tried, hits / counts, bounds, counts / n_rows, reached.sum(axis=0) / counts
     return [Threshold(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def lower_bounds(hits: Ints, counts: Ints) -> Floats:
+    """Lower bounds on the precisions of many thresholds, which hold for all of them at once with 95 % confidence.
+
+    Parameters
+    ----------
+    hits, counts : int array, shape (n_thresholds,)
+        Correct answers, and all answers, from each threshold on.
+
+    Returns
+    -------
+    float64 array, shape (n_thresholds,)
+
+    Notes
+    -----
+    The bound of Clopper and Pearson (1934) holds for a threshold that is fixed beforehand. The least threshold whose
+    bound reaches a precision is chosen by the same rows, so the same level misses more often. The level is lowered
+    until some bound of a sequence of answers with one precision, at any length, misses in 5 % of all cases; it depends
+    on that precision, as small counts of rare errors are conservative already.
+    """
+    found = np.zeros(len(counts))
+    some = np.flatnonzero(hits > 0)
+    if len(some) == 0:
+        return found
+    right, wrong = hits[some], counts[some] - hits[some] + 1
+    # powers of two, as the levels change slowly and are computed once for each
+    levels = _levels(1 << int(counts.max() - 1).bit_length())
+    bounds = betaincinv(right, wrong, LEVEL)
+    for _ in range(LEVEL_STEPS):
+        bounds = betaincinv(right, wrong, np.interp(bounds, PRECISIONS, levels))
+    found[some] = bounds
+    return found
+
+
+@lru_cache(maxsize=256)
+def _levels(n: int) -> Floats:
+    """The levels of bounds at each of ``PRECISIONS``, which hold at once for the first 1 to n answers."""
+    rng = np.random.default_rng(n)
+    sizes = np.unique(np.geomspace(1, n, min(n, SIZES)).round().astype(np.int64))
+    steps = np.diff(sizes, prepend=0)
+    found = []
+    for precision in PRECISIONS:
+        hits = rng.binomial(steps, precision, (PATHS, len(sizes))).cumsum(axis=1)
+        chances = np.where(hits > 0, betainc(np.maximum(hits, 1), sizes - hits + 1, precision), 1.0).min(axis=1)
+        # a bound misses where its chance falls to the level
+        found.append(min(LEVEL, float(np.nextafter(np.quantile(chances, LEVEL, method="lower"), 0.0))))
+    return np.array(found)
 
 
 def _from_there_on(values: Floats32, thresholds: Floats32) -> Ints:

@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv, expit
+from scipy.special import expit
 
 from solvers.labels import stored_arrays
 from solvers.metrics.confidence.pairs import Pairs
-from solvers.metrics.confidence.reliability import CANDIDATES, LEVEL, least
+from solvers.metrics.confidence.reliability import CANDIDATES, least, lower_bounds
 from solvers.numerics.array_types import Array, Floats32, Ints
 
 
@@ -24,8 +24,7 @@ class SetThreshold(NamedTuple):
     precision : float
         Of those labels over all held-out rows together (micro precision).
     lower_bound : float
-        What it exceeds with a confidence of 95 % (Clopper and Pearson 1934), pairs of rows and labels taken as
-        independent.
+        As :class:`Threshold` has it, pairs of rows and labels taken as independent.
     answered : float
         Share of the held-out rows with such a label.
     recall : float
@@ -85,7 +84,7 @@ class SetReliability:
     def curve(self) -> list[SetThreshold]:
         """What labels from a threshold on are worth, by ascending thresholds."""
         said, right = self.n_said, self.n_right
-        bounds = np.where(right > 0, betaincinv(np.maximum(right, 1), said - right + 1, LEVEL), 0.0)
+        bounds = lower_bounds(right, said)
         answered, recall = self.n_answered / max(self.n_rows, 1), right / max(self.n_true, 1)
         columns = self.threshold, right / said, bounds, answered, recall
         return [SetThreshold(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]

@@ -14,7 +14,7 @@ from solvers.output_codes import codes
 from solvers.output_codes.codes import Code
 from solvers.output_codes.columns.models import ColumnModel, ColumnModels
 from solvers.sharding.exchange import Exchange
-from solvers.sharding.shardable import Arrays, ModelPart
+from solvers.sharding.shardable import Arrays, ModelPart, shardable
 
 
 class AtOnce:
@@ -40,15 +40,13 @@ class AtOnce:
         return self._models(self._machine.model(self._problem, state))
 
     def partition(self, size: int) -> Ints32:
-        return np.asarray(self._machine.partition(self._problem, size))
+        return shardable(self._machine).partition(self._problem, size)
 
     def sharded(self, exchange: Exchange, state: State | None) -> Iterator[Step]:
-        steps: Iterator[Step] = self._machine.sharded(self._problem, exchange, state)
-        return steps
+        return shardable(self._machine).sharded(self._problem, exchange, state)
 
     def part(self, state: State) -> ModelPart:
-        part: ModelPart = self._machine.part(self._problem, state)
-        return part
+        return shardable(self._machine).part(self._problem, state)
 
     def joined(self, owner: Ints32, arrays: Arrays, reports: Sequence[Mapping[str, Any]]) -> tuple[ColumnModels, float]:
         names = tuple(str(t) for t in range(self._code.shape[1]))

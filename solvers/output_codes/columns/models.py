@@ -132,6 +132,6 @@ def read_model(kind: str, prefix: str, classes: Sequence[str], n_features: int, 
     """A model from those of the arrays whose names begin with ``prefix``; raises ModelError for an unknown kind."""
     found = find_kind(kind)
     if found is None:
-        raise ModelError(f"a column's machine is of the kind {kind!r:.80}, which this version does not know")
+        raise ModelError(f"a column's machine has the unknown kind {kind!r:.80}")
     held = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     return found.from_arrays(tuple(classes), n_features, held)

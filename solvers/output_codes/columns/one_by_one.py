@@ -92,7 +92,7 @@ class OneByOne:
         own = np.flatnonzero(self.partition(exchange.size) == exchange.rank).astype(np.int32)
         state = self._untouched(own) if state is None else state
         progress = Progress.of_state(state)
-        # a shard that has nothing left to do tells the others so
+        # a shard without work left reports that to the others
         steps = self.steps(state) if (progress.status < ENDED).any() else iter([progress.step(state)])
         return together(steps, exchange, lambda step, _: {**step.state, OWN: own})
 

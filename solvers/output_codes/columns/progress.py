@@ -1,4 +1,4 @@
-"""Where the training of a code's columns one by one stands, and how shards divide it."""
+"""Progress of training a code's columns one by one, and its division among shards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -12,13 +12,13 @@ from solvers.sharding.reshard import OWN
 from solvers.sharding.shardable import Arrays
 
 PREFIX = "progress_"
-# where a column stands; one that is trained elsewhere is another shard's
+# progress of a column; one that is trained elsewhere belongs to another shard
 UNTOUCHED, BEGUN, ENDED, ELSEWHERE = range(4)
 
 
 @dataclass
 class Progress:
-    """Where every column stands, its last values, and the share of its dual variables that are not zero."""
+    """Progress of every column, its last values, and the share of its dual variables that are not zero."""
 
     status: Ints8
     epoch: Ints
@@ -47,7 +47,7 @@ class Progress:
         return {f"{PREFIX}{name}": getattr(self, name) for name in self.names()}
 
     def update(self, t: int, last: Step | None, bounds: tuple[float, float], *, ended: bool) -> None:
-        """Take over where column t stands: its last step, and the primal and dual value that it had last."""
+        """Store the progress of column t: its last step, and its last primal and dual value."""
         self.status[t] = ENDED if ended else BEGUN
         if last is not None:
             self.epoch[t], self.converged[t] = last.epoch, last.converged

@@ -35,10 +35,10 @@ class ColumnTraining(Protocol):
         """A state to train from at another C, ``ratio`` times the one that ``state`` ended at."""
 
     def nonzero_duals(self, state: State) -> float:
-        """The share of the dual variables that are not zero; nan where the base method does not tell."""
+        """The share of the dual variables that are not zero; nan if the base method does not report it."""
 
     def models(self, state: State) -> ColumnModels:
-        """The machines that a state stands for."""
+        """The machines of a state."""
 
     def partition(self, size: int) -> Ints32:
         """The rank that owns each column; raises ValueError for more shards than columns."""

@@ -162,7 +162,7 @@ class ConstrainedDesign:
             # at the optimum without losses the dual variables have the sum |M|, or |M|^2 for l2; C bounds each of them
             needed = at.dual * (2.0 if self._norm == "l2" else 1.0)
             if at.C > LARGEST_C or (self._radius is None and needed > LARGEST_C * float(self._task.weights.sum())):
-                raise ProblemError("no code separates the examples: a hard margin needs one; take the penalty")
+                raise ProblemError("no code separates the examples, which program hard needs; use program penalty")
         elif at.low == 0.0 and at.C > SMALLEST_C:
             at.C /= GROWTH
         else:
@@ -183,7 +183,7 @@ def bound_of_multiples(M: Floats, dual: float) -> float:
 
 @dataclass(eq=False)
 class _Search:
-    """Where the search stands: the state of a step.
+    """State of the search after a step.
 
     Attributes
     ----------

@@ -42,45 +42,48 @@ class ContinuousCodeParams(CodedParams):
         default=1.0,
         gt=0,
         allow_inf_nan=False,
-        description="Weight of the losses against the norm of the code; that of the machines is in base_params.",
+        description="Weight of the losses relative to the norm of the code; base_params has that of the machines.",
     )
     norm: Literal["l1", "l2", "linf"] = Field(
-        default="l2", description="Of the code: l1 leaves many entries at zero, linf makes many of one size."
+        default="l2",
+        description="Norm of the code: l1 leaves many entries at zero, linf makes many entries equal in size.",
     )
     inputs: Literal["columns", "features"] = Field(
         default="columns",
-        description="What the code is designed for: machines of a fixed code's columns, or the features themselves.",
+        description="Input of the design: the machines of a fixed code's columns, or the features themselves.",
     )
     outputs: Literal["margins", "signs"] = Field(
-        default="margins", description="What of the machines' answers counts: their margins, or -1 and +1 alone."
+        default="margins", description="Which part of the machines' answers to use: their margins, or only -1 and +1."
     )
     incremental: bool = Field(
-        default=False, description="Design the columns one after the other, each with those before it kept."
+        default=False, description="Design the columns one after the other, keeping the earlier ones fixed."
     )
     column_norm: Literal["whole", "column"] = Field(
         default="whole",
-        description="With linf and incremental: each column is the best one for the norm of the whole code so far, or "
-        "for its own alone, as in the paper. The other norms are sums over the columns, so that both are one.",
+        description="With linf and incremental: each column minimises the norm of the whole code so far, or "
+        "only its own norm, as in the paper. For the other norms, which are sums over the columns, "
+        "both are the same.",
     )
     rounds: int = Field(
         default=1,
         ge=1,
         le=100,
-        description="Times that the machines are trained and the code is designed; the best round is kept.",
+        description="How often the machines are trained and the code is designed; the best round is kept.",
     )
     program: Literal["penalty", "norm", "hard"] = Field(
         default="penalty",
-        description="penalty: the norm counts beside the losses. norm: least losses with the norm at most radius. "
-        "hard: least norm without any loss, for examples that can be separated. With the last two C is where the "
-        "search for the fitting C begins.",
+        description="penalty: the norm is added to the losses. norm: least losses with a norm of at most "
+        "radius. hard: least norm without any loss, for separable examples. With the last two, C is "
+        "where the search for the fitting C starts.",
     )
-    radius: float = Field(default=1.0, gt=0, allow_inf_nan=False, description="Largest norm, with the program norm.")
+    radius: float = Field(default=1.0, gt=0, allow_inf_nan=False, description="Largest norm, for the program norm.")
     kernel: Literal["linear", "poly", "rbf"] = Field(
-        default="linear", description="In place of the inner product of answers and code, with the norm l2."
+        default="linear",
+        description="Kernel between answers and code, in place of the inner product; needs the norm l2.",
     )
     degree: Degree = 3
     gamma: Literal["scale"] | Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)] = Field(
-        default="scale", description="Of poly and rbf; scale takes 1 / (n_columns * variance of the answers)."
+        default="scale", description="Parameter of poly and rbf; scale uses 1 / (n_columns * variance of the answers)."
     )
     coef0: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="Constant of the polynomial kernel.")
 
@@ -88,14 +91,14 @@ class ContinuousCodeParams(CodedParams):
     @classmethod
     def _are_of_columns(cls, value: Any, info: ValidationInfo) -> Any:
         if info.data.get("inputs") == "features" and value not in ("margins", 1):
-            raise ValueError("features are not trained again, and their signs are not taken: that is for columns")
+            raise ValueError("with inputs features, outputs must be margins and rounds must be 1")
         return value
 
     @field_validator("program")
     @classmethod
     def _is_of_the_whole(cls, program: str, info: ValidationInfo) -> str:
         if program != "penalty" and info.data.get("incremental"):
-            raise ValueError("a program with a constraint is one of the whole code, not of column after column")
+            raise ValueError("incremental needs program penalty; norm and hard design the whole code at once")
         return program
 
     @field_validator("kernel")
@@ -104,10 +107,7 @@ class ContinuousCodeParams(CodedParams):
         given = info.data
         others = given.get("norm") != "l2" or given.get("incremental") or given.get("rounds") != 1
         if kernel != "linear" and (others or given.get("program") != "penalty"):
-            raise ValueError(
-                "a kernel other than linear goes with the norm l2, the program penalty, the whole code at once, and "
-                "one round"
-            )
+            raise ValueError("a kernel other than linear needs norm l2, program penalty, rounds 1 and no incremental")
         return kernel
 
 

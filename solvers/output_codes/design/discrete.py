@@ -1,4 +1,4 @@
-"""Codes of -1 and +1 designed for given classifiers, column by column; Crammer and Singer 2002, section 4."""
+"""Codes of -1 and +1 designed for given classifiers, column by column; Crammer and Singer 2002, section 3."""
 
 import numpy as np
 

@@ -17,7 +17,7 @@ class ColumnByColumn:
     """A code whose columns are designed one after the other, those before kept as they are.
 
     Each is the best there is beside those before it; all together they are no optimum, so that no step has a dual
-    value, and each tells the gap of its own column.
+    value, and each reports the gap of its own column.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class ColumnByColumn:
 
 @dataclass(eq=False)
 class _Progress:
-    """Where the design stands: the code, the column in work, epochs of those before it, and its own."""
+    """State of the design: the code, the column in work, epochs of those before it, and its own."""
 
     M: Floats
     column: int = 0

@@ -77,7 +77,7 @@ class LinearDesign:
 
 @dataclass(eq=False)
 class _Progress:
-    """Where the design stands: the state of a step.
+    """State of the design after a step.
 
     Attributes
     ----------

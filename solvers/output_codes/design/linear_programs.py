@@ -80,7 +80,7 @@ class LinearProgram:
         with TemporaryDirectory(prefix="polymargin-") as folder:
             task, answer, complaint = (Path(folder) / name for name in ("task.npz", "answer.npz", "complaint.txt"))
             np.savez(task, **self._arrays())
-            # -P: what lies beside the script shall not hide modules of the same name
+            # -P: files beside the script must not hide modules of the same name
             command = [sys.executable, "-P", highs_process.__file__, str(task), str(answer)]
             with complaint.open("wb") as errors:
                 process = subprocess.Popen(

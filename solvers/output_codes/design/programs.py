@@ -50,7 +50,7 @@ class Program:
     n_classes : int
     norm : {"l1", "linf"}
     offsets : float64 array, shape (n_samples, n_classes), optional
-        b; 1 where left out. What stands at the true class does not count.
+        b; 1 where left out. The entry of the true class does not count.
     floor : float
         The norm counts as no less than this: what the earlier columns have it at.
     """

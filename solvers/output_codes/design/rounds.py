@@ -28,7 +28,7 @@ class Round:
     converged: bool = False
 
     def note(self, step: Step) -> None:
-        """Take over where the design stands."""
+        """Store the state of the design."""
         self.design, self.converged = step.state, step.converged
         if not np.isnan(step.primal):
             self.primal, self.dual = step.primal, step.dual
@@ -129,7 +129,7 @@ class DesignRun:
 
 
 def sides(problem: Problem, M: Floats, signs: Code, confidence: Floats | None) -> tuple[Code, Floats]:
-    """The binary problems that a code stands for: on which side each class is, and with what weight.
+    """The binary problems of a code: on which side each class is, and with what weight.
 
     A constant added to a column changes no difference of scores, so that sides are those of the centred column. Of a
     column without two sides the former ones stay. Weights have the mean 1 over the examples that take part.

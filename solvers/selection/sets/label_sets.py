@@ -1,22 +1,28 @@
 """What a search measures, chooses and makes of sets of labels."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.core.base import State
+from solvers.core.base import Solver, State
 from solvers.core.model import Model
+from solvers.core.problem import Problem
+from solvers.labels.label_sets import own_labels
 from solvers.labels.tree_part import TreePart
 from solvers.metrics.confidence.pairs import Pairs, Rest
 from solvers.metrics.confidence.set_reliability import SetReliability
 from solvers.metrics.label_table import LabelTable
 from solvers.metrics.multilabel import table
-from solvers.numerics.array_types import AnyFloats, Floats
+from solvers.numerics.array_types import AnyFloats, Bools, Floats
 from solvers.selection.held_out import SET_MEASURES, Measure
 from solvers.selection.pooling import Pool
+from solvers.selection.sets.frequency_calibration import Trained
+from solvers.selection.sets.lighter_members import light_member
 from solvers.selection.sets.node_calibration import NodeCalibration
+from solvers.selection.sets.own_labels import closed
+from solvers.selection.sets.set_calibration import fit_sets
 from solvers.selection.sets.set_curve import Curve, log_loss
 from solvers.selection.sets.set_model import SetPoolModel, node_scores
 from solvers.selection.sets.set_thresholds import SetThresholds
@@ -29,8 +35,9 @@ class CalibratedSets(NamedTuple):
     Attributes
     ----------
     calibration : NodeCalibration
-        With the threshold of the best micro F1.
+        For a model of all rows, with the threshold of the best micro F1.
     log_odds : float64 array, shape (n_rows, n_nodes_of_part)
+        By calibrations that are fitted to other rows.
     rest : Rest
         The nodes that no row has.
     pairs : Pairs
@@ -57,12 +64,31 @@ class LabelSets:
     labels : csr_matrix of bool, shape (n_rows, n_nodes_of_part)
         Of the rows held out, in the order of the folds.
     thresholds : SetThresholds
+    trained : Trained
+    ranked : bool array, shape (n_nodes_of_part,), optional
+        The nodes that some row has as its own label; left out, all.
+    flat : bool
+        Scores are of own labels: a node is in a set as far as the best own label at or below it is.
     """
 
     measures: tuple[Measure, ...] = SET_MEASURES
 
-    def __init__(self, part: TreePart, labels: sp.csr_matrix, thresholds: SetThresholds) -> None:
+    def __init__(
+        self,
+        part: TreePart,
+        labels: sp.csr_matrix,
+        thresholds: SetThresholds,
+        trained: Trained,
+        ranked: Bools | None = None,
+        *,
+        flat: bool = False,
+    ) -> None:
         self._part, self._labels, self._thresholds = part, labels, thresholds
+        self._trained, self._flat = trained, flat
+        self._ranked = np.ones(len(part.nodes), bool) if ranked is None else ranked
+
+    def member(self, solver: Solver[Any], problem: Problem, state: State) -> Model:
+        return light_member(solver, problem, state)
 
     def scores(self, model: Model, X: sp.csr_matrix) -> AnyFloats:
         return node_scores(model, X)
@@ -98,16 +124,22 @@ class LabelSets:
             NodeCalibration.from_arrays(fitted),
             SetReliability.from_arrays(held_out) if held_out else None,
             None if part.is_whole else part.nodes,
+            part.nodes[self._ranked] if part.tree.depth > 1 else None,
+            flat=self._flat,
         )
 
     def _calibrated(self, scores: Scores) -> CalibratedSets:
-        calibration = NodeCalibration.fit(scores, self._labels)
-        log_odds = calibration.log_odds(scores, self._part.tree.parent)
+        parent, labels = self._part.tree.parent, self._labels
+        if self._flat:
+            labels, parent = own_labels(labels, parent), np.full_like(parent, -1)
+        calibration, log_odds, ndcg = fit_sets(scores, labels, self._trained, parent, self._ranked)
+        if self._flat:
+            log_odds = closed(log_odds, self._ranked, self._part.tree.parent)
         rest = Rest(NodeCalibration.of_rest(len(scores)), self._part.n_hanging)
         pairs = Pairs.of(log_odds, self._labels, rest)
         curve = Curve.of(pairs)
         calibration = calibration._replace(threshold=np.array([curve.threshold]))
-        values = [curve.micro_f1, curve.average_precision, -log_loss(pairs)]
+        values = [curve.micro_f1, curve.average_precision, ndcg, -log_loss(pairs)]
         return CalibratedSets(calibration, log_odds, rest, pairs, values)
 
     def _table(self, calibration: NodeCalibration, log_odds: Floats, rest: Rest, common: float) -> LabelTable:

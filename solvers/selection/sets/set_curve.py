@@ -19,7 +19,7 @@ class Curve(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Pairs) -> "Curve":
-        """The curve; a pair counts as told where its log-odds are above the threshold."""
+        """The curve; a pair counts as predicted where its log-odds are above the threshold."""
         order = np.argsort(-pairs.log_odds, kind="stable")
         values, hits = pairs.log_odds[order], np.cumsum(pairs.true[order])
         ends = np.flatnonzero(np.append(values[1:] < values[:-1], True))
@@ -34,6 +34,6 @@ class Curve(NamedTuple):
 
 def log_loss(pairs: Pairs) -> float:
     """Mean over all pairs of rows and labels."""
-    # softplus(-f) of a true pair is softplus(f) - f; the others that its entry stands for are not true
+    # softplus(-f) of a true pair is softplus(f) - f; the others that its entry counts for are not true
     losses = pairs.counts @ np.logaddexp(0.0, pairs.log_odds) - pairs.log_odds[pairs.true].sum()
     return float(losses / pairs.counts.sum())

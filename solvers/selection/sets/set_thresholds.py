@@ -1,17 +1,17 @@
 """From which log-odds on a label is in the predicted set: one threshold for all labels, or one for each.
 
 A threshold is where F1 is the highest on rows held out, or the least from which on a precision is reached with 95 %
-confidence (Clopper and Pearson 1934): the observed precision of a threshold that was chosen to reach it is too hopeful.
+confidence whichever threshold is chosen: the observed precision of a threshold that was chosen to reach it is too
+hopeful.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import betaincinv
 
 from solvers.metrics.confidence.pairs import Pairs
-from solvers.metrics.confidence.reliability import LEVEL
+from solvers.metrics.confidence.reliability import CANDIDATES, lower_bounds
 from solvers.numerics.array_types import Floats
 from solvers.selection.sets.set_curve import Curve
 
@@ -65,13 +65,15 @@ def least_precise(pairs: Pairs, precision: float) -> float:
         In (0, 1).
     """
     order = np.argsort(-pairs.log_odds, kind="stable")
-    falling, hits = pairs.log_odds[order], np.cumsum(pairs.true[order])
+    falling, hits = pairs.log_odds[order], np.cumsum(pairs.true[order], dtype=np.int64)
     ends = np.flatnonzero(np.append(falling[1:] < falling[:-1], True))
+    if len(ends) > CANDIDATES:
+        # steps grow, as most pairs are improbable
+        ends = ends[np.unique(np.geomspace(1, len(ends), CANDIDATES).round().astype(np.int64)) - 1]
     n_chosen, hits = np.cumsum(pairs.counts[order])[ends], hits[ends]
-    bounds = np.where(hits > 0, betaincinv(np.maximum(hits, 1), n_chosen - hits + 1, LEVEL), 0.0)
-    reached = np.flatnonzero(bounds >= precision)
+    reached = np.flatnonzero(lower_bounds(hits, n_chosen) >= precision)
     if len(reached) == 0:
         return float(falling[0]) + 1.0
-    at = int(reached[-1])
-    below = falling[ends[at + 1]] if at + 1 < len(ends) else falling[ends[at]] - 1.0
-    return float((falling[ends[at]] + below) / 2.0)
+    end = int(ends[reached[-1]])
+    below = falling[end + 1] if end + 1 < len(falling) else falling[end] - 1.0
+    return float((falling[end] + below) / 2.0)

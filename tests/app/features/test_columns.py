@@ -37,14 +37,14 @@ def test_all_ways_to_write_an_instance_give_the_same_row(values: list[float], or
 @pytest.mark.parametrize(
     ("instance", "detail"),
     [
-        ({"text": "a"}, "this model reads numbers"),
-        ({"indices": [0]}, "this model reads numbers"),
+        ({"text": "a"}, "this model takes numbers"),
+        ({"indices": [0]}, "this model takes numbers"),
         ([1, 2, 3], "3 numbers, expected 4"),
         ([1, 2, 3, float("nan")], "a value is not a finite number"),
         ([1, 2, 3, 10**400], "a value is too large"),
         ({"indices": [0, 4], "values": [1, 2]}, "index 4 is not between 0 and 3"),
         ({"indices": [-1], "values": [1]}, "index -1 is not between 0 and 3"),
-        ({"indices": [1, 1], "values": [1, 2]}, "an index is there twice"),
+        ({"indices": [1, 1], "values": [1, 2]}, "an index is given twice"),
         ({"indices": [1, 2], "values": [1]}, "2 indices and 1 values"),
         ({"indices": [1], "values": [float("inf")]}, "a value is not a finite number"),
         ({"features": {"d": 1, "e": 2}}, r"1 unknown feature: 'e'$"),
@@ -87,7 +87,7 @@ def test_columns_of_a_dataset_go_by_name() -> None:
 def test_columns_of_a_dataset_without_names_go_by_index() -> None:
     X = csr_matrix(np.array([[1.0, 2.0], [0.0, 3.0]]))
     np.testing.assert_array_equal(SparseFeatures(3).transform(X).toarray(), [[1, 2, 0], [0, 3, 0]])
-    with pytest.raises(InstanceError, match="the data has 2 features, the model has 1"):
+    with pytest.raises(InstanceError, match="the data has 2 features, but the model has 1"):
         SparseFeatures(1).transform(X)
 
 

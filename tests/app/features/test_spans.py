@@ -1,19 +1,22 @@
-"""Where terms stand in a text."""
+"""Where terms occur in a text."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.features.terms import TermColumns, placed_terms, places
+from app.datasets.recipe_schemas import TextRecipe
+from app.features.reading import reader
+from app.features.terms import TermColumns, placed_terms
 from app.features.text import TextFeatures
 from app.features.words import Words
-from app.schemas.datasets.texts import TextRecipe
 
 RECIPES = [
     TextRecipe(),
     TextRecipe(lowercase=False, ngram_max=3),
     TextRecipe(prefix=3, char_ngrams=(2, 4), ngram_max=2),
+    TextRecipe(reader=1, char_ngrams=(2, 4)),
+    TextRecipe(language="tr"),
 ]
-TEXTS = st.text(st.sampled_from("aBcİßΣ ,-_9é"), max_size=30)
+TEXTS = st.text(st.sampled_from("aBcIİßΣ ,-_9é\u0301\u00ad\u200dﬁ日本ก็कि각ᅡ👩"), max_size=30)
 
 
 @given(TEXTS, st.sampled_from(RECIPES))
@@ -27,15 +30,21 @@ def test_the_terms_that_are_placed_are_those_that_are_counted(text: str, recipe:
     columns = TermColumns(recipe, numbers.get)
     for _ in range(2):
         assert sorted(columns.of(text)) == sorted(numbers[term] for term, _, _ in placed)
-    n = len(text.lower() if recipe.lowercase else text)
+    n = len(reader(recipe.model_dump()).fold(text))
     assert all(0 <= begin < end <= n for _, begin, end in placed)
 
 
-@given(TEXTS)
-def test_every_character_of_the_lower_case_comes_from_one_of_the_text(text: str) -> None:
-    found = places(text) or list(range(len(text)))
-    assert len(found) == len(text.lower())
-    assert found == sorted(found)
+@given(TEXTS, st.sampled_from(RECIPES))
+def test_every_folded_character_comes_from_the_text_in_its_order(text: str, recipe: TextRecipe) -> None:
+    found = reader(recipe.model_dump())
+    origins = found.origins(text)
+    folded = found.fold(text)
+    if origins is None:
+        assert len(folded) == len(text)
+    else:
+        assert len(origins) == len(folded)
+        assert origins == sorted(origins)
+        assert all(0 <= begin < end <= len(text) for begin, end in origins)
 
 
 def spans(text: str, recipe: TextRecipe) -> dict[str, list[str]]:

@@ -11,12 +11,12 @@ from scipy.sparse import vstack
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
 from stopwordsiso import langs, stopwords
 
+from app.datasets.recipe_schemas import STOP_LANGUAGES, TextRecipe
 from app.features import stop_words
 from app.features.base import stack
 from app.features.load import load_features
 from app.features.stop_words import with_stop_words
 from app.features.text import TextFeatures
-from app.schemas.datasets.texts import STOP_LANGUAGES, TextRecipe
 
 TEXTS = ["The dogs are running over it", "She runs with a dog, and nobody sees it", "computer systems of the world"]
 
@@ -55,7 +55,7 @@ def test_a_language_goes_by_its_code_or_its_name(given: str, code: str) -> None:
 
 @pytest.mark.parametrize("given", ["klingon", "zh", "zh-Hant", "-", "", "de,en", "the"])
 def test_other_names_are_refused_with_those_that_are_known(given: str) -> None:
-    with pytest.raises(ValidationError, match=r"give words as a list, .* or auto, or one of af \(afrikaans\), .*zulu"):
+    with pytest.raises(ValidationError, match=r"give a list of words .* auto, or one of af \(afrikaans\), .*zulu"):
         TextRecipe(stop_words=given)
 
 
@@ -119,7 +119,7 @@ def test_words_of_ones_own_stay_as_they_were_given() -> None:
 
 def test_no_list_is_loaded_where_none_is_named() -> None:
     script = (
-        "import sys; from app.features.text import TextFeatures; from app.schemas.datasets.texts import TextRecipe\n"
+        "import sys; from app.features.text import TextFeatures; from app.datasets.recipe_schemas import TextRecipe\n"
         "TextFeatures.fit(['a word', 'a word'], TextRecipe())\n"
         "assert not {'stopwordsiso', 'sklearn'} & set(sys.modules)"
     )

@@ -8,13 +8,12 @@ from scipy.sparse import csr_matrix
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, RobustScaler, StandardScaler
 
+from app.datasets.recipe_schemas import ColumnRecipe, TableColumns, TextRecipe
 from app.features.base import InstanceError, stack
 from app.features.columns import SparseFeatures
 from app.features.load import load_features
 from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
-from app.schemas.datasets.tables import ColumnRecipe, TableColumns
-from app.schemas.datasets.texts import TextRecipe
 
 COLUMNS = TableColumns(
     texts=("title", "body"), numbers=("x", "y"), categories=("c",), left_out={"day": "dates"}, missing=True
@@ -109,7 +108,7 @@ def test_another_dataset_may_have_its_columns_in_another_order() -> None:
     again = [{"x": 1, "y": 2, "c": "red", "title": "one"}, {"y": 1, "c": "violet", "title": ""}]
     expected = stack([features.row({"record": record}) for record in again], features.n_features)
     assert (found != expected).nnz == 0
-    with pytest.raises(InstanceError, match=r"lacks 1 column, as 'x'"):
+    with pytest.raises(InstanceError, match=r"lacks 1 column, such as 'x'"):
         features.transform(X[:, :3], names[:3], ["", ""])
 
 
@@ -124,13 +123,13 @@ def test_spans_are_those_of_the_joined_text() -> None:
 @pytest.mark.parametrize(
     ("instance", "message"),
     [
-        ({"text": "a"}, "this model reads records"),
-        ([1.0, 2.0], "this model reads records"),
+        ({"text": "a"}, "this model takes records"),
+        ([1.0, 2.0], "this model takes records"),
         ({"record": {"z": 1}}, r"1 unknown column: 'z'"),
-        ({"record": {"x": "1"}}, "column 'x': a number was expected"),
+        ({"record": {"x": "1"}}, "column 'x': a number is required"),
         ({"record": {"x": 10**400}}, "column 'x': the number is not finite"),
-        ({"record": {"c": [1]}}, "column 'c': a string or a number was expected"),
-        ({"record": {"title": 1}}, "column 'title': a text was expected"),
+        ({"record": {"c": [1]}}, "column 'c': a string, a number or a boolean is required"),
+        ({"record": {"title": 1}}, "column 'title': a text is required"),
     ],
 )
 def test_a_record_that_does_not_fit_says_why(instance: Any, message: str) -> None:
@@ -167,3 +166,25 @@ def test_numbers_of_a_dataset_without_other_columns_are_scaled_too() -> None:
     assert (rows != scaled).nnz == 0
     assert loaded.names() == ["a", "b", "c"]
     assert loaded.as_given({"features": {"b": 2.0}}) == {"features": {"b": 2.0}}
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-170, 1e170, 1e299])
+@pytest.mark.parametrize("scaling", ["standard", "robust", "max_abs", "unit_norm", "power_of_two"])
+def test_scaled_numbers_do_not_depend_on_a_unit_whose_squares_leave_the_range_of_floats(
+    scaling: Literal["standard", "robust", "max_abs", "unit_norm", "power_of_two"], factor: float
+) -> None:
+    numbers = np.array([[1.0, 0, 3], [2, 5, 0], [0, 1, 1]])
+    recipe = ColumnRecipe(scaling=scaling)
+    once, scaled = (
+        ScaledFeatures.fit(SparseFeatures(3), csr_matrix(numbers * unit), recipe)[1].toarray() for unit in (1.0, factor)
+    )
+    if scaling == "power_of_two":
+        assert 1.0 <= scaled.max() < 2.0
+        scaled = scaled * (once.max() / scaled.max())
+    np.testing.assert_allclose(scaled, once, rtol=1e-12)
+
+
+def test_a_constant_column_is_not_scaled_by_its_rounding_errors() -> None:
+    X = csr_matrix(np.array([[0.1, 1.0], [0.1, 2.0], [0.1, 4.0]]))
+    scaled = ScaledFeatures.fit(SparseFeatures(2), X, ColumnRecipe())[1].toarray()
+    assert (scaled[:, 0] == 0.0).all()

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
+from app.datasets.recipe_schemas import TextRecipe
 from app.features import text as text_features
 from app.features.base import FitError, InstanceError, stack
 from app.features.load import load_features
 from app.features.term_counts import count_terms
 from app.features.terms import TermColumns
 from app.features.text import TextFeatures
-from app.schemas.datasets.texts import TextRecipe
 
 TEXTS = [
     "The quick brown fox jumps over the lazy dog; the dog sleeps.",
@@ -36,6 +36,7 @@ params = st.builds(
     ngram_max=st.integers(1, 3),
     sublinear_tf=st.booleans(),
     lowercase=st.booleans(),
+    reader=st.just(1),
 )
 
 
@@ -105,6 +106,23 @@ def test_saved_features_are_the_same_to_the_last_bit() -> None:
     np.testing.assert_array_equal(again.indices, X.indices)
 
 
+def test_plain_texts_are_read_as_scikit_learn_reads_them() -> None:
+    texts = ["The quick-witted FOX, don't: a_b 22 naïve café", "example.com ÄPFEL Füchse", "über die Füchse"]
+    features, X = TextFeatures.fit(texts, TextRecipe(min_df=1, ngram_max=2))
+    others = vectorizer(features.params)
+    assert_same(X, csr_matrix(others.fit_transform(texts)))
+    assert features.names() == others.get_feature_names_out().tolist()
+
+
+@pytest.mark.parametrize("hash_features", [None, 64])
+def test_texts_of_single_letters_are_refused_with_the_option_that_takes_them(hash_features: int | None) -> None:
+    recipe = TextRecipe(hash_features=hash_features, min_df=1)
+    with pytest.raises(FitError, match="min_word_length=1"):
+        TextFeatures.fit(["a b", "c"], recipe)
+    features, _ = TextFeatures.fit(["a b", "c"], recipe.model_copy(update={"min_word_length": 1}))
+    assert len(features.row({"text": "b"})[0]) == 1
+
+
 def test_a_text_without_known_terms_is_a_row_of_zeros() -> None:
     features, _ = TextFeatures.fit(TEXTS, TextRecipe())
     indices, values = features.row({"text": "nothing here"})
@@ -115,14 +133,14 @@ def test_a_text_without_known_terms_is_a_row_of_zeros() -> None:
 
 @pytest.mark.parametrize("texts", [[], [""], ["aa", "bb"]])
 def test_texts_without_a_term_to_keep_are_refused(texts: list[str]) -> None:
-    with pytest.raises(FitError, match="no term is left"):
+    with pytest.raises(FitError, match=r"none of .* terms|contain no terms"):
         TextFeatures.fit(texts, TextRecipe())
 
 
 @pytest.mark.parametrize("instance", [{"features": {"a": 1}}, [1.0, 2.0], {"indices": [0], "values": [1]}])
 def test_numbers_are_refused(instance: dict[str, object] | list[float]) -> None:
     features, _ = TextFeatures.fit(TEXTS, TextRecipe())
-    with pytest.raises(InstanceError, match="this model reads texts"):
+    with pytest.raises(InstanceError, match="this model takes texts"):
         features.row(instance)
 
 
@@ -148,7 +166,7 @@ def test_beginnings_and_runs_of_characters_are_terms_of_their_own():
 
 
 def test_lengths_of_runs_ascend():
-    with pytest.raises(ValidationError, match="the shorter length comes first"):
+    with pytest.raises(ValidationError, match="the first length must not exceed the second"):
         TextRecipe(char_ngrams=(5, 3))
 
 
@@ -192,7 +210,7 @@ def test_what_words_are_is_said_by_the_recipe(recipe: dict[str, Any], text: str,
 
 
 def test_a_recipe_of_an_earlier_version_gives_the_same_rows() -> None:
-    features, X = TextFeatures.fit(TEXTS, TextRecipe(min_df=1))
+    features, X = TextFeatures.fit(TEXTS, TextRecipe(min_df=1, reader=1))
     params = {name: features.params_json()[name] for name in ("min_df", "max_df", "ngram_max", "sublinear_tf")}
     again = load_features("text", params, features.arrays())
     assert_same(stack([again.row({"text": text}) for text in TEXTS], again.n_features), X)
@@ -245,7 +263,7 @@ def test_features_without_stems_name_no_library() -> None:
 
 
 def test_bm25_weighs_as_its_formula_says() -> None:
-    recipe = TextRecipe(min_df=1, weighting="bm25", bm25_k1=1.5, bm25_b=0.6)
+    recipe = TextRecipe(min_df=1, weighting="bm25", bm25_k1=1.5, bm25_b=0.6, reader=1)
     features, X = TextFeatures.fit(TEXTS, recipe)
     counts = CountVectorizer().fit_transform(TEXTS).toarray().astype(float)
     n, in_texts, lengths = len(TEXTS), (counts > 0).sum(axis=0), counts.sum(axis=1, keepdims=True)
@@ -255,6 +273,13 @@ def test_bm25_weighs_as_its_formula_says() -> None:
     np.testing.assert_allclose(X.toarray(), expected / np.where(norms > 0, norms, 1))
     again = load_features("text", features.params_json(), features.arrays())
     assert_same(stack([again.row({"text": text}) for text in TEXTS], again.n_features), X)
+
+
+@pytest.mark.parametrize("hash_features", [None, 1 << 20])
+def test_known_terms_are_those_of_training_texts(hash_features: int | None) -> None:
+    features, _ = TextFeatures.fit(["red apple", "red sea"], TextRecipe(min_df=1, hash_features=hash_features))
+    for text, n in (("red red apple", 2), ("sea qwertz", 1), ("qwertz", 0), ("", 0)):
+        assert features.known_terms(features.text_row(text)[0]).sum() == n
 
 
 @pytest.mark.parametrize("weighting", ["tfidf", "bm25"])
@@ -288,7 +313,7 @@ def test_rows_of_many_hashed_features_cost_what_is_in_them() -> None:
 
 
 def test_texts_without_a_term_to_hash_are_refused() -> None:
-    with pytest.raises(FitError, match="no term is in 2 texts"):
+    with pytest.raises(FitError, match="the 2 texts contain no terms"):
         TextFeatures.fit(["", "!"], TextRecipe(hash_features=16))
 
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.datasets.schemas import ImportOptions
 from app.formats import plain_file
 from app.formats.plain_file import MostUnpacked
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
-from app.schemas.datasets.datasets import ImportOptions
 
 BOTH = pytest.mark.parametrize("format", ["parquet", "arrow"])
 
@@ -108,7 +108,7 @@ def test_what_is_missing_in_lists_is_told_by_its_row(
 
 
 def test_a_column_with_the_name_of_a_lists_element_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"two features are called 'a\.0'"):
+    with pytest.raises(FormatError, match=r"two features are named 'a\.0'"):
         read(tmp_path, {"label": ["x", "y"], "a": [[1.0, 2.0], [2.0, 3.0]], "a.0": [1.0, 2.0]})
 
 
@@ -124,7 +124,7 @@ def test_two_labels_of_one_name_are_refused(tmp_path: Path) -> None:
     table = hugging_face(
         pa.table({"text": ["a", "b"], "label": [0, 1]}), label={"names": ["x", "x"], "_type": "ClassLabel"}
     )
-    with pytest.raises(FormatError, match="two labels are called 'x'"):
+    with pytest.raises(FormatError, match="two labels are named 'x'"):
         read(tmp_path, table)
 
 
@@ -145,16 +145,16 @@ def test_a_class_label_without_a_name_is_refused_by_its_row(tmp_path: Path) -> N
         read(tmp_path, table)
     (error,) = refused.value.errors
     assert (error.row, error.column) == (2, "label")
-    assert error.detail == "-1 stands for none of the 2 labels that the file names"
+    assert error.detail == "-1 is not the number of any of the 2 labels that the file names"
 
 
 def test_columns_that_repeat_one_value_forever_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"text": ["a long text " * 100] * 20_000, "label": ["a"] * 20_000}), tmp_path / "data")
     assert (tmp_path / "data").stat().st_size < 10_000
-    with pytest.raises(FormatError, match="comes to more than 1,000,000 bytes"):
+    with pytest.raises(FormatError, match="decompresses to more than 1,000,000 bytes"):
         parse(tmp_path / "data", "parquet", most_unpacked=MostUnpacked(n_bytes=1_000_000))
     monkeypatch.setattr(plain_file, "_RATIO_FROM", 1_000_000)
-    with pytest.raises(FormatError, match="comes to more than 20 times its size"):
+    with pytest.raises(FormatError, match="decompresses to more than 20 times its size"):
         parse(tmp_path / "data", "parquet", most_unpacked=MostUnpacked(ratio=20))
 
 
@@ -175,7 +175,7 @@ def test_values_that_many_rows_share_count_as_often_as_rows_have_them(
     if format == "parquet":
         pq.write_table(table, tmp_path / "data")
     assert (tmp_path / "data").stat().st_size < 250_000
-    with pytest.raises(FormatError, match="comes to more than 250 times its size"):
+    with pytest.raises(FormatError, match="decompresses to more than 250 times its size"):
         parse(tmp_path / "data", format, ImportOptions(infer_columns=inferred))
 
 
@@ -184,7 +184,7 @@ def test_rows_that_take_no_bytes_are_bounded(tmp_path: Path) -> None:
     batch = pa.record_batch([rows], names=["x"])
     with pa.OSFile(str(tmp_path / "data"), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    with pytest.raises(FormatError, match="comes to more than 250 times its size"):
+    with pytest.raises(FormatError, match="decompresses to more than 250 times its size"):
         parse(tmp_path / "data", "arrow", ImportOptions(unlabelled=True))
 
 
@@ -208,7 +208,7 @@ def test_metadata_that_no_parser_follows_are_left_aside(tmp_path: Path, bracket:
 
 def test_a_class_label_of_thousands_of_digits_stands_for_none(tmp_path: Path) -> None:
     table = hugging_face(pa.table({"text": ["a", "b"], "label": ["1", "9" * 5000]}), label={"names": ["u", "v"]})
-    with pytest.raises(FormatError, match="stands for none of the 2 labels") as refused:
+    with pytest.raises(FormatError, match="is not the number of any of the 2 labels") as refused:
         read(tmp_path, table)
     assert (refused.value.errors[0].row, refused.value.errors[0].column) == (2, "label")
 

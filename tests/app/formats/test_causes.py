@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from app.datasets.schemas import ImportOptions
 from app.formats.registry import parse
 from app.formats.table import FormatError
-from app.schemas.datasets.datasets import ImportOptions
 
 
 def test_keys_that_nothing_was_said_of_tell_why(tmp_path: Path) -> None:
@@ -16,13 +16,6 @@ def test_keys_that_nothing_was_said_of_tell_why(tmp_path: Path) -> None:
         with pytest.raises(FormatError) as caught:
             parse(file, "jsonl", options)
         assert {fault.cause for fault in caught.value.errors} == {"unknown_key"}
-
-
-def test_a_json_array_under_the_name_of_json_lines_is_told_how_lines_are(tmp_path: Path) -> None:
-    file = tmp_path / "f.jsonl"
-    file.write_text('[{"label": "a", "text": "x"}]')
-    with pytest.raises(FormatError, match="each line is an object, with no brackets or commas around"):
-        parse(file, "jsonl", ImportOptions())
 
 
 @pytest.mark.parametrize("missing", ["refuse", "keep"])

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from app.datasets.schemas import ImportOptions
 from app.formats import csv_table
 from app.formats.csv_table import parse_csv
 from app.formats.table import FormatError, Parsed, RowError
 from app.formats.window import NOT_UTF8, Window
-from app.schemas.datasets.datasets import ImportOptions
 
 
 @pytest.fixture(scope="module")
@@ -126,13 +126,13 @@ def test_labels_are_taken_as_they_are_written(path: Path) -> None:
         ("a,1,nan", RowError(4, "y", "'nan' is not a finite number")),
         ("a,1,-Infinity", RowError(4, "y", "'-Infinity' is not a finite number")),
         ("a,1,1e999", RowError(4, "y", "'1e999' is too large for a 64-bit number")),
-        (",1,2", RowError(4, "label", "the label is empty")),
-        ("  ,1,2", RowError(4, "label", "the label is empty")),
+        (",1,2", RowError(4, "label", "the label is empty", "no_label")),
+        ("  ,1,2", RowError(4, "label", "the label is empty", "no_label")),
         ("a\tb,1,2", RowError(4, "label", "the label 'a\N{REPLACEMENT CHARACTER}b' has control characters")),
         ("a,1", RowError(4, None, "2 cells, expected 3 as in the header")),
         ("a,1,2,", RowError(4, None, "4 cells, expected 3 as in the header")),
         ('a,"1"2,3', RowError(4, None, "text after a closing quote (a quote inside a quoted cell is written twice)")),
-        ('a,"1,3', RowError(4, None, "a quote is opened and never closed")),
+        ('a,"1,3', RowError(4, None, "a quote is never closed")),
         ("a,1," + "z" * 99, RowError(4, "y", f"'{'z' * 37}...' is not a number", "text")),
         ("a,1_0,2", RowError(4, "x", "'1_0' is not a number", "text")),
     ],
@@ -163,10 +163,10 @@ def test_an_unknown_split_is_named(path: Path) -> None:
         ("\nlabel,x\n", "the first line is blank"),
         ("label,x\n", "no rows"),
         ("label\na\n", "neither a text column nor numeric columns"),
-        ("label,x,x\n", "two columns are called 'x'"),
+        ("label,x,x\n", "two columns are named 'x'"),
         ("label,,x\n", "column 2 has no name"),
         ("class,x\na,1\n", "no column 'label' among the 2 columns"),
-        ("class;x\na;1\n", "no column 'label' among the 2 columns of the header ('class', 'x'); say which one has"),
+        ("class;x\na;1\n", "no column 'label' among the 2 columns of the header ('class', 'x'); pass label_column"),
         ("class;x,y;z\na;1,2;3\n", "no column 'label' among the 3 columns"),
         ("label,text,size,colour\n", "2 more columns: 'size', 'colour'"),
         ('label,"x\n', "the header is not a CSV record"),

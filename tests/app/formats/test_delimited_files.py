@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from app.datasets.schemas import ImportOptions
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
-from app.schemas.datasets.datasets import ImportOptions
 
 
 def read(tmp_path: Path, content: str | bytes, format: str = "csv", **options: Any) -> Parsed:
@@ -35,7 +35,7 @@ def test_the_header_tells_the_delimiter(tmp_path: Path, mark: str) -> None:
 
 def test_the_line_by_which_excel_is_told_the_delimiter_tells_it_here(tmp_path: Path) -> None:
     assert texts(read(tmp_path, 'sep=;\r\nlabel;text\r\na;"one; two"\r\nb;six\r\n')) == ["one; two", "six"]
-    with pytest.raises(FormatError, match="another delimiter"):
+    with pytest.raises(FormatError, match="delimiter in the first line differs"):
         read(tmp_path, "sep=;\nlabel;x\na;1\n", delimiter="comma")
 
 

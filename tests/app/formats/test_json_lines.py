@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from app.datasets.schemas import ImportOptions
 from app.formats import json_lines
 from app.formats.json_lines import parse_jsonl
 from app.formats.table import FormatError, Parsed, RowError
 from app.formats.window import NOT_UTF8, Window
-from app.schemas.datasets.datasets import ImportOptions
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +116,9 @@ def test_any_bytes_are_read_or_refused(path: Path, content: bytes) -> None:
         assert found.n_rows > 0
 
 
-def test_numbers_as_labels_become_names(path: Path) -> None:
-    parsed = parse(path, '{"label": 3, "text": ""}\n{"label": 3.0, "text": ""}\n{"label": 2.5, "text": ""}\n')
-    assert [parsed.labels[c] for c in parsed.y] == ["3", "3", "2.5"]
+def test_whole_numbers_and_booleans_as_labels_become_names(path: Path) -> None:
+    parsed = parse(path, '{"label": 3, "text": ""}\n{"label": 3.0, "text": ""}\n{"label": true, "text": ""}\n')
+    assert [parsed.labels[c] for c in parsed.y] == ["3", "3", "true"]
 
 
 def test_the_label_may_have_another_key(path: Path) -> None:
@@ -129,12 +129,12 @@ def test_the_label_may_have_another_key(path: Path) -> None:
     ("row", "column", "detail"),
     [
         ('{"text": "b"}', "label", "the key is missing"),
-        ('{"label": null, "text": "b"}', "label", "null, expected a string or a number"),
-        ('{"label": true, "text": "b"}', "label", "a boolean, expected a string or a number"),
-        ('{"label": ["a"], "text": "b"}', "label", "labels are a list in some rows and not in others"),
+        ('{"label": null, "text": "b"}', "label", "null, expected a string, an integer or a boolean"),
+        ('{"label": 2.5, "text": "b"}', "label", "2.5 is not a whole number; a label is a string, an integer or"),
+        ('{"label": ["a"], "text": "b"}', "label", "labels are a list in some rows but not in others"),
         ('{"label": "", "text": "b"}', "label", "the label is empty"),
         ('{"label": "a", "text": 3}', "text", "a number, expected a string"),
-        ('{"label": "a"}', None, "no text, no features, and no indices with values"),
+        ('{"label": "a"}', None, "expected text, or features, or indices with values"),
         ('{"label": "a", "features": {"x": 1}}', None, "the row has features; rows before it have text"),
         (
             '{"label": "a", "text": "", "features": {}}',
@@ -142,7 +142,7 @@ def test_the_label_may_have_another_key(path: Path) -> None:
             "the row has features and text, expected text, or features",
         ),
         ('{"label": "a", "text": "", "size": 3, "x": 1}', "size", "2 unknown keys: 'size', 'x'"),
-        ('{"label": "a", "text": "", "split": "test"}', "split", "split is in some rows and not in others"),
+        ('{"label": "a", "text": "", "split": "test"}', "split", "split is given in some rows but not in others"),
         ('{"label": "a", "text": "b"', None, "not valid JSON at character"),
         ("[1]", None, "a list, expected an object"),
         (
@@ -162,7 +162,7 @@ def test_an_error_names_its_line(path: Path, row: str, column: str | None, detai
 @pytest.mark.parametrize(
     ("row", "column", "detail"),
     [
-        ({"indices": [0]}, "indices", "indices and values go together"),
+        ({"indices": [0]}, "indices", "indices and values must be given together"),
         ({"indices": [0], "values": []}, None, "1 indices and 0 values"),
         ({"indices": 0, "values": []}, "indices", "a number, expected a list"),
         ({"indices": [0], "values": {}}, "values", "an object, expected a list"),
@@ -170,7 +170,7 @@ def test_an_error_names_its_line(path: Path, row: str, column: str | None, detai
         ({"indices": [True], "values": [1]}, "indices", "an index is not an integer"),
         ({"indices": [-1], "values": [1]}, "indices", "an index is not between 0 and 2147483646"),
         ({"indices": [2**31 - 1], "values": [1]}, "indices", "an index is not between 0 and 2147483646"),
-        ({"indices": [3, 3], "values": [1, 2]}, "indices", "an index is there twice"),
+        ({"indices": [3, 3], "values": [1, 2]}, "indices", "an index is given twice"),
         ({"indices": [3], "values": ["1"]}, "values", "a value is a string, expected a number"),
         ({"features": {"x": True}}, "features", "a value is a boolean, expected a number"),
         ({"features": [1]}, "features", "a list, expected an object of names and numbers"),
@@ -244,7 +244,7 @@ def test_a_wrong_weight_is_reported_with_its_line(path: Path, weight: Any, detai
 
 def test_a_weight_stands_in_all_rows_or_in_none(path: Path) -> None:
     content = written([{"label": "a", "text": "x", "weight": 1}, {"label": "b", "text": "x"}])
-    assert errors(path, content) == [RowError(2, "weight", "the weight is in some rows and not in others")]
+    assert errors(path, content) == [RowError(2, "weight", "the weight is given in some rows but not in others")]
     path.write_text(written([{"label": "a", "text": "x"}]))
     with pytest.raises(FormatError, match="the key is missing"):
         parse_jsonl(path, ImportOptions(weight_column="weight"))

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings, target
 from hypothesis import strategies as st
 
+from app.datasets.schemas import ImportOptions
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.registry import FORMATS, parse
 from app.formats.table import FormatError
-from app.schemas.datasets.datasets import ImportOptions
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 DATASETS, HIERARCHIES = (sorted((CORPUS / kind).iterdir()) for kind in ("datasets", "hierarchies"))

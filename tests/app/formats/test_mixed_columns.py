@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.datasets.schemas import ImportOptions
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
-from app.schemas.datasets.datasets import ImportOptions
 
 COLOURS, WORDS = ("red", "green", "blue"), ("apples and pears", "a dark old wood", "three small birds sing")
 ROWS: list[dict[str, Any]] = [
@@ -162,7 +162,7 @@ def test_rows_that_say_what_they_are_need_no_inference(tmp_path: Path) -> None:
         (["2024-01-31T10:00:00Z", "2024-02-01", ""], "dates"),
         (["31.12.2023", "01.01.2024", "02.01.2024"], "dates"),
         (["", " ", ""], "no values"),
-        (["a few words of text here", "others stand in this row", "more"], "text"),
+        (["a few words of text here", "others are in this row", "more"], "text"),
         (["red", "red", "blue"], "category"),
         (["k1", "k2", "k3"], "a value of its own in each row"),
         (["New York", "Old Town", "San Jose"], "text"),
@@ -190,10 +190,10 @@ def test_numbers_with_commas_are_taken_for_nothing_else_unless_that_is_said(tmp_
 @pytest.mark.parametrize(
     ("values", "decimal", "said"),
     [
-        (("24,11", "1.305,05"), "point", "separators of thousands"),
-        (("24,11", "1.305,05"), "comma", "separators of thousands"),
-        (("2.5", "1,305.05"), "point", "separators of thousands"),
-        (("1,000,000", "2"), "point", "separators of thousands"),
+        (("24,11", "1.305,05"), "point", "thousands separators"),
+        (("24,11", "1.305,05"), "comma", "thousands separators"),
+        (("2.5", "1,305.05"), "point", "thousands separators"),
+        (("1,000,000", "2"), "point", "thousands separators"),
         (("24,11", "1.5"), "comma", "write all with commas"),
     ],
 )
@@ -213,7 +213,7 @@ def test_numbers_that_are_not_read_are_refused_not_left_out(
         (b"label,x,c\na,1,red\n", {"category_columns": ["c", "c"]}, (1, "c", "cannot be one thing and something else")),
         (b"label,x,c\na,1,red\n", {"category_columns": ["label"]}, (1, "label", "cannot be one thing")),
         (b"label,c=d,x\na,1,2\n", {"category_columns": ["c=d"], "number_columns": ["x"]}, (1, "c=d", "equals sign")),
-        (b"label,c=d,c\na,1,2\n", {"category_columns": ["c"], "number_columns": ["c=d"]}, (1, "c=d", "like a level")),
+        (b"label,c=d,c\na,1,2\n", {"category_columns": ["c"], "number_columns": ["c=d"]}, (1, "c=d", "as a level")),
         (b"label,c\na,\n", {"category_columns": ["c"]}, (2, "c", "the value is missing")),
         (b"label,c\na," + b"x" * 1001, {"category_columns": ["c"]}, (2, "c", "at most 1000")),
         (b"label,x\na,1\nb,nan\n", {"missing": "keep"}, (3, "x", "'nan' is not a finite number")),

@@ -1,10 +1,12 @@
 """Compressed files and other encodings: the same content, or a refusal."""
 
+import bz2
 import gzip
 import lzma
 import os
 import subprocess
 import sys
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.formats import plain_file as plain_files
-from app.formats.plain_file import MostUnpacked, head_of, plain_file
+from app.formats.plain_file import MostUnpacked, compression_of, head_of, plain_file
 from app.formats.registry import parse
 from app.formats.table import FormatError
 
@@ -74,10 +76,10 @@ def test_content_of_too_many_bytes_or_too_high_a_ratio_is_refused(
     monkeypatch.setattr(plain_files, "_RATIO_FROM", 1 << 20)
     zeros = pack(bytes(8 << 20))
     assert refusal(tmp_path / "a", zeros, MostUnpacked(n_bytes=5000)) == (
-        "the file comes to more than 5,000 bytes when it is unpacked"
+        "the file decompresses to more than 5,000 bytes"
     )
     assert refusal(tmp_path / "a", zeros, MostUnpacked(ratio=20)) == (
-        "the file comes to more than 20 times its size when it is unpacked"
+        "the file decompresses to more than 20 times its size"
     )
     assert len(unpacked(tmp_path / "a", pack(bytes(1 << 20)), MostUnpacked(ratio=20))) == 1 << 20
 
@@ -149,11 +151,11 @@ def test_a_file_that_comes_to_360_megabytes_is_refused_or_read_in_little_memory(
 
     bounds = [n_bytes, 250.0, n_bytes - 1, 250.0, n_bytes, ratio - 1]
     command = [sys.executable, "-c", _PEAK, str(path), *map(str, bounds)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    assert told[0] == "unpacked"
-    assert f"more than {n_bytes - 1:,} bytes" in told[1]
-    assert "times its size" in told[2]
-    assert int(told[3]) < 64, "MiB"
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert lines[0] == "unpacked"
+    assert f"more than {n_bytes - 1:,} bytes" in lines[1]
+    assert "times its size" in lines[2]
+    assert int(lines[3]) < 64, "MiB"
     assert [file.name for file in tmp_path.iterdir()] == ["a"]
 
 
@@ -172,3 +174,29 @@ def test_what_is_not_in_the_named_encoding_is_refused_with_its_line(tmp_path: Pa
     with pytest.raises(FormatError) as refused:
         unpacked(tmp_path / "a", b"a\nb\nc \x81\n", encoding="cp1252")
     assert (refused.value.errors[0].row, refused.value.errors[0].detail) == (3, "not valid cp1252")
+
+
+def test_bzip2_of_several_streams_is_read_and_a_cut_one_refused(tmp_path: Path) -> None:
+    path, content = tmp_path / "data.bz2", b"a 1:1\n" * 400_000
+    packed = bz2.compress(content[: 6 * 100_000]) + bz2.compress(content[6 * 100_000 :])
+    path.write_bytes(packed)
+    assert compression_of(packed[:10]) == "bzip2"
+    with plain_file(path) as plain:
+        assert plain.read_bytes() == content
+    path.write_bytes(packed[:-20])
+    with pytest.raises(FormatError, match="the bzip2 data are damaged or end too early"), plain_file(path):
+        pass
+
+
+@pytest.mark.parametrize(
+    "first", ["[Content_Types].xml", "docProps/app.xml", "xl/workbook.xml", "_rels/.rels", "mimetype"]
+)
+def test_an_archive_of_office_without_sheets_is_called_damaged(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "data.xlsx"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(first, "x" * 5000)
+        archive.writestr("xl/worksheets/sheet1.xml", "x")
+    with pytest.raises(FormatError, match="begins like xlsx, not like csv"):
+        parse(path, "csv")
+    with pytest.raises(FormatError, match="the workbook is damaged, or has no sheet of cells"):
+        parse(path, "xlsx")

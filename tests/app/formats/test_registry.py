@@ -2,17 +2,20 @@ import gzip
 import io
 import re
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.datasets.schemas import DatasetFormat, ImportOptions
 from app.formats.detection import declared_format
 from app.formats.registry import FORMATS, parse
 from app.formats.table import FormatError
-from app.schemas.datasets.datasets import ImportOptions
 
 
 def arrow(write: Callable[[pa.BufferOutputStream, pa.Table], None]) -> bytes:
@@ -33,6 +36,15 @@ def npz() -> bytes:
     return stream.getvalue()
 
 
+def xlsx(rows: list[list[Any]]) -> bytes:
+    book, stream = openpyxl.Workbook(write_only=True), io.BytesIO()
+    sheet = book.create_sheet()
+    for row in rows:
+        sheet.append(row)
+    book.save(stream)
+    return stream.getvalue()
+
+
 CONTENTS = {
     "svmlight": b"a 1:2",
     "csv": b"kind,x\na,2",
@@ -41,10 +53,11 @@ CONTENTS = {
     "parquet": arrow(lambda stream, table: pq.write_table(table, stream)),
     "arrow": arrow(ipc),
     "npz": npz(),
+    "xlsx": xlsx([["kind", "x"], ["a", 2]]),
 }
 
 
-@pytest.mark.parametrize("format", sorted(set(FORMATS) - {"annif"}))
+@pytest.mark.parametrize("format", sorted(CONTENTS))
 def test_every_format_reads_the_same_row_and_its_content_tells_it(tmp_path: Path, format: str) -> None:
     path, options = tmp_path / "data", ImportOptions(label_column="kind")
     path.write_bytes(CONTENTS[format])
@@ -57,27 +70,42 @@ def test_every_format_reads_the_same_row_and_its_content_tells_it(tmp_path: Path
     assert declared_format(path, options) == format
 
 
-def test_annifs_content_tells_itself(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("format", "content", "labels"),
+    [
+        ("annif", b"a text\t<http://example.org/1>\n", ["http://example.org/1"]),
+        ("fasttext", b"__label__a __label__b a text\n", ["a", "b"]),
+        ("xmc", b"1 3 2\n0,1 2:0.5\n", ["0", "1"]),
+        ("jsonl", b'[\n  {"label": "a", "text": "b"}\n]', ["a"]),
+    ],
+)
+def test_a_format_is_recognised_by_its_content(tmp_path: Path, format: str, content: bytes, labels: list[str]) -> None:
     path = tmp_path / "data"
-    path.write_bytes(b"a text\t<http://example.org/1>\n")
-    assert declared_format(path, ImportOptions()) == "annif"
-    assert parse(path, "annif").labels == ["http://example.org/1"]
+    path.write_bytes(content)
+    assert declared_format(path, ImportOptions()) == format
+    assert parse(path, format).labels == labels
+
+
+def test_every_format_is_in_the_schema_and_has_a_parser() -> None:
+    assert set(FORMATS) == set(get_args(DatasetFormat))
+    for entry in FORMATS.values():
+        module, _, function = entry.parser.partition(":")
+        assert callable(getattr(import_module(module), function))
+        assert entry.options <= set(ImportOptions.model_fields)
 
 
 @pytest.mark.parametrize(
     ("content", "detail"),
     [
-        (b"just some words\nand others", "the content tells no format"),
+        (b"just some words\nand others", "the format cannot be detected"),
         (b"label\t1:x\na\t2\n", "svmlight or tsv"),
         (b"%PDF-1.7 ...", "a PDF document"),
-        (b"PK\x03\x04" + b"\0" * 26 + b"[Content_Types].xml", "save it as CSV"),
+        (b"\xd0\xcf\x11\xe0" + b"\0" * 20, "save it as .xlsx or CSV"),
         (b"PK\x03\x04" + b"\0" * 26 + b"papers/1.txt", "a zip archive"),
-        (b"papers/1.txt".ljust(257, b"\0") + b"ustar", "a tar of a folder is not read"),
-        (b"\x80\x04\x95" + b"\0" * 20, "a pickle, which is never read"),
+        (b"papers/1.txt".ljust(257, b"\0") + b"ustar", "a tar archive is not supported"),
+        (b"\x80\x04\x95" + b"\0" * 20, "a pickle, which is never loaded"),
         ("label\ttext\n".encode("utf-16"), "encoding=utf-16"),
         ("label\ttext\n".encode("utf-16-le"), "no byte order mark"),
-        (b'[{"label": "a", "text": "b"}]', "one JSON array"),
-        (b'[\n  {"label": "a", "text": "b"}\n]', "one JSON array"),
         (b"  \n\n", "blank lines"),
     ],
 )
@@ -91,8 +119,8 @@ def test_content_that_tells_no_format_is_refused_with_what_to_do(tmp_path: Path,
 def test_a_file_of_another_format_than_the_named_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(CONTENTS["parquet"])
-    with pytest.raises(FormatError, match="begins as parquet does, and not as csv"):
+    with pytest.raises(FormatError, match="begins like parquet, not like csv"):
         parse(path, "csv")
     path.write_bytes(CONTENTS["csv"])
-    with pytest.raises(FormatError, match="does not begin as npz does"):
+    with pytest.raises(FormatError, match="does not begin like npz"):
         parse(path, "npz")

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.datasets.schemas import ImportOptions
 from app.formats.registry import parse
 from app.formats.table import Parsed
-from app.schemas.datasets.datasets import ImportOptions
 
 FOLDER = Path(os.environ.get("POLYMARGIN_BENCH_DATA", "not set"))
 MADE = [
@@ -176,7 +176,7 @@ def test_sets_of_numbers_are_the_same_in_every_format(name: str, tmp_path: Path)
 def test_sets_of_texts_are_the_same_in_every_format(name: str, label: str, tmp_path: Path) -> None:
     with lzma.open(FOLDER / f"{name}.jsonl.xz", "rt") as file:
         given = [json.loads(line) for line in file]
-    # what CSV cannot tell from a line end of its own
+    # which CSV cannot distinguish from a line end of its own
     texts = [row["text"].replace("\r", " ") for row in given]
     rows = [{"text": text, "label": row[label], "split": row["split"]} for text, row in zip(texts, given, strict=True)]
     compare(rows, tmp_path)

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.datasets.schemas import ImportOptions
 from app.formats.label_sets import LabelSets
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed, Problems, RowError
-from app.schemas.datasets.datasets import ImportOptions
 
 SETS = [["b", "a"], [], ["c"], ["a", "c"]]
 FILES = {
@@ -63,8 +63,8 @@ def test_another_separator_cuts_a_csv_cell(tmp_path: Path) -> None:
         ("csv", 'label,x\na,1\n"a,,b",2\n', 3, "the label is empty"),
         ("svmlight", "a 1:1\na,\tb, 1:1\n", 2, "the label is empty"),
         ("svmlight", b"a 1:1\nb,\xff 1:1\n", 2, "the label is not valid UTF-8"),
-        ("jsonl", '{"label": ["a"], "text": "x"}\n{"label": "b", "text": "y"}\n', 2, "a list in some rows and not in"),
-        ("jsonl", '{"label": ["a", null], "text": "x"}\n', 1, "null, expected a string or a number"),
+        ("jsonl", '{"label": ["a"], "text": "x"}\n{"label": "b", "text": "y"}\n', 2, "a list in some rows but not in"),
+        ("jsonl", '{"label": ["a", null], "text": "x"}\n', 1, "null, expected a string, an integer or a boolean"),
         ("jsonl", '{"label": ["a", " "], "text": "x"}\n', 1, "the label is empty"),
     ],
 )

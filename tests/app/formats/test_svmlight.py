@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
+from app.datasets.schemas import ImportOptions
 from app.formats import svmlight
 from app.formats.svmlight import parse_svmlight
 from app.formats.table import FormatError, Parsed, RowError
-from app.schemas.datasets.datasets import ImportOptions
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,10 @@ def test_labels_stay_as_written_where_one_of_them_is_no_integer(path: Path) -> N
 @pytest.mark.parametrize(
     ("line", "detail"),
     [
-        ("a 0:1", "the index of '0:1' is not between 1 and 2147483647"),
+        (
+            "a 0:1",
+            "the index of '0:1' is 0, but indices begin at 1; pass zero_based=true if indices begin at 0",
+        ),
         ("a 2147483648:1", "the index of '2147483648:1' is not between 1 and 2147483647"),
         ("a 99999999999999999999:1", "the index of '99999999999999999999:1' is not between 1 and 2147483647"),
         ("a 3:1 3:2", "the index of '3:2' is not greater than the one before it"),
@@ -129,7 +132,7 @@ def test_labels_stay_as_written_where_one_of_them_is_no_integer(path: Path) -> N
         ("a 3", "'3' is not index:value"),
         ("a -1:2", "'-1:2' is not index:value"),
         ("3:1 4:2", "the line begins with the feature '3:1', expected a label"),
-        ("3,5 4:2", "'3,5' is a list of labels, expected one label (label_separator=, reads sets)"),
+        ("3,5 4:2", "'3,5' is a list of labels, expected one label (pass label_separator=, to read sets)"),
         ("a 1:" + "9" * 50 + "x", "'1:" + "9" * 35 + "...' has no number after the colon"),
     ],
 )
@@ -148,7 +151,9 @@ def test_the_first_twenty_errors_are_listed_and_all_are_counted(path: Path) -> N
     assert caught.value.n_errors == 31
 
 
-@pytest.mark.parametrize(("content", "detail"), [("", "the file is empty"), ("\n# only this\n", "no rows")])
+@pytest.mark.parametrize(
+    ("content", "detail"), [("", "the file is empty"), ("\n# only this\n", "only blank lines or comments")]
+)
 def test_a_file_without_rows_is_refused(path: Path, content: str, detail: str) -> None:
     assert detail in errors(path, content)[0].detail
 
@@ -198,4 +203,12 @@ def test_a_wrong_cost_is_reported_with_its_line(path: Path, token: str, detail: 
 
 
 def test_a_second_cost_is_refused(path: Path) -> None:
-    assert errors(path, "a cost:1 1:1 cost:2\nb 1:1\n") == [RowError(1, None, "'cost:2' is the second cost of the row")]
+    assert errors(path, "a cost:1 1:1 cost:2\nb 1:1\n") == [RowError(1, None, "'cost:2' is a second cost in the row")]
+
+
+def test_indices_that_begin_at_zero_are_read_where_the_options_say_so(tmp_path: Path) -> None:
+    path = tmp_path / "zero"
+    path.write_text("a 0:1 2:3 # c\nb 1:0.5\n")
+    parsed = parse_svmlight(path, ImportOptions(zero_based=True))
+    assert parsed.X is not None
+    assert parsed.X.toarray().tolist() == [[1.0, 0.0, 3.0], [0.0, 0.5, 0.0]]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from app.datasets.schemas import ImportOptions
 from app.formats import decimals, svmlight
 from app.formats.decimals import EXACT, read_decimals
 from app.formats.labels import distinct
@@ -17,7 +18,6 @@ from app.formats.svmlight_lines import read_lines
 from app.formats.table import FormatError, Problems
 from app.formats.weights import Weights
 from app.formats.window import as_array
-from app.schemas.datasets.datasets import ImportOptions
 
 KEPT = sorted((Path(__file__).parents[2] / "corpus" / "datasets").glob("*.svmlight"))
 
@@ -256,7 +256,8 @@ def test_errors_name_the_lines_whatever_is_skipped_before_them(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"# only this", "empty"), (b"\n# this\n", "no rows"), (b"#\n" * 40, "no rows")]
+    ("content", "said"),
+    [(b"# only this", "empty"), (b"\n# this\n", "only blank lines"), (b"#\n" * 40, "only blank lines")],
 )
 def test_a_file_without_rows_is_refused_as_the_loops_do(
     content: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

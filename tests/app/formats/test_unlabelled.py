@@ -9,11 +9,11 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from app.datasets.import_options import check_options
+from app.datasets.schemas import ImportOptions
 from app.errors import InvalidInput
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
-from app.schemas.datasets.datasets import ImportOptions
-from app.services.datasets.import_options import check_options
 
 X = [[9.0, 1.0], [0.0, 2.0]]
 OPTIONS = ImportOptions(unlabelled=True)

@@ -48,6 +48,6 @@ def test_copies_used_least_recently_go_first(store: Files, cache: Path) -> None:
 
 def test_a_copy_that_is_not_what_was_written_is_refused_and_removed(store: Files, cache: Path) -> None:
     np.save(store.path("datasets/a/arrays-1/y.npy"), np.zeros(1000))
-    with pytest.raises(ValueError, match=r"array y of .* is not what was written"):
+    with pytest.raises(ValueError, match=r"array y of .* is damaged"):
         local_copy(store, "datasets/a/arrays-1")
     assert not list(cache.glob("datasets/a/*"))

@@ -2,12 +2,14 @@
 
 import hashlib
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from app.store.files import Files
+from app.store.files import Files, is_abandoned
 
 
 def test_arrays_and_manifest_come_back_as_they_were(tmp_path: Path) -> None:
@@ -29,7 +31,7 @@ def test_a_changed_byte_is_noticed(tmp_path: Path) -> None:
     damaged = bytearray(path.read_bytes())
     damaged[-1] ^= 1
     path.write_bytes(damaged)
-    with pytest.raises(ValueError, match="array x of a is not what was written"):
+    with pytest.raises(ValueError, match="array x of a is damaged"):
         files.load_arrays("a", sha256=sha256)
     with pytest.raises(ValueError, match="manifest"):
         files.load_arrays("a", sha256="0" * 64)
@@ -85,3 +87,23 @@ def test_an_aborted_upload_leaves_nothing(tmp_path: Path) -> None:
     upload.abort()
     upload.abort()
     assert list((tmp_path / "incoming").iterdir()) == []
+
+
+def test_an_upload_of_a_process_that_was_killed_counts_for_nobody(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    program = (
+        "import sys, pathlib; from app.store.files import Files; "
+        "upload = Files(pathlib.Path(sys.argv[1])).upload('w'); "
+        "upload.write(b'x' * 100_000); upload.finish(); print('written', flush=True); sys.stdin.read()"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdin=pipe, stdout=pipe) as receiving:
+        assert receiving.stdout is not None
+        assert receiving.stdout.readline() == b"written\n"
+        assert files.incoming_bytes("w") == 100_000
+        (path,) = (tmp_path / "incoming").iterdir()
+        assert not is_abandoned(path)
+        receiving.kill()
+        receiving.wait()
+    assert files.incoming_bytes("w") == 0
+    assert is_abandoned(path)

@@ -1,4 +1,4 @@
-"""Migrations: they build what the tables say, once, whoever comes first."""
+"""Migrations: they build what the tables say, once, whichever process comes first."""
 
 import multiprocessing
 import signal

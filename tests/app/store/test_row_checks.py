@@ -1,4 +1,4 @@
-"""What is told of a dataset's rows: repetitions, overlaps, and warnings where a colleague would speak up."""
+"""Checks of a dataset's rows: repetitions, overlaps, and the warnings about them."""
 
 import math
 import random
@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.datasets.schemas import DatasetStatistics, ImportOptions
 from app.formats.registry import parse
-from app.schemas.datasets.datasets import ImportOptions
-from app.schemas.datasets.statistics import DatasetStatistics
 from app.store import row_checks
 from app.store.distributions import by_part
 from app.store.row_statistics import statistics_of
@@ -65,7 +64,7 @@ def test_repeated_rows_of_numbers_are_counted_whatever_the_order_of_labels_in_se
     [
         ([*GOOD, "c,some,train"], "labels_with_one_row", "'c'"),
         ([*GOOD, "c,some,test", "c,same,test"], "labels_in_test_alone", "'c'"),
-        (["a,one,train", "a,two,train"], "one_label", "nothing to tell apart"),
+        (["a,one,train", "a,two,train"], "one_label", "nothing to distinguish"),
         ([*(f"a,{k},train" for k in range(99)), "b,x,train", "b,y,train"], "one_label_dominates", "98.0%"),
         ([*GOOD, "A,one,train", "A,two,train"], "labels_alike", "'A' and 'a'"),
         (

@@ -1,4 +1,4 @@
-"""Sessions that act for somebody are confined to a workspace, whatever they ask."""
+"""Sessions that act for a key are confined to a workspace, whatever they ask."""
 
 import pytest
 from sqlalchemy import delete, func, select, update

@@ -142,7 +142,7 @@ def test_training_ends_when_ten_rounds_in_a_row_have_gained_too_little():
 
 def test_only_stumps_can_be_shared():
     for params in ({"sharing": "sign", "depth": 2}, {"sharing": "real", "weak_learner": "one_vs_rest"}):
-        with pytest.raises(ParamsError, match="only stumps can be shared"):
+        with pytest.raises(ParamsError, match="shared stumps need"):
             parse_params("adaboost_mh", params)
 
 

@@ -72,7 +72,7 @@ def test_a_tree_is_grown_by_the_best_stump_of_each_node(depth, m, store):
         assert found.values[j] == pytest.approx(u[j] @ said)
 
 
-# bins are told by one byte, or by two where there are more than 256
+# bins are stored in one byte, or by two where there are more than 256
 @pytest.mark.parametrize("n", [240, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("store", STORES)
 def test_threads_change_no_bit(store, n, monkeypatch):

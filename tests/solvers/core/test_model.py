@@ -44,7 +44,7 @@ def test_changed_bytes_and_strange_folders_are_refused(model, tmp_path):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    with pytest.raises(ModelError, match=r"W\.npy is not the array"):
+    with pytest.raises(ModelError, match=r"W\.npy does not match"):
         load_model(tmp_path / "m", verify=True)
     (tmp_path / "m" / "manifest.json").write_text(json.dumps({"format": 2}))
     with pytest.raises(ModelError, match="another version"):

@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from problems import settings, small
+from problems import check_path, last_of, path_ends, settings, small
 
-from solvers.core import path
 from solvers.core.machine import Machine, SingleLabelParams
-from solvers.core.problem import Problem
 from solvers.linear import augmented_lagrangian
 from solvers.linear.interior.interior_point import Losses, around
 from solvers.linear.relative_margins import RelativeMargins
@@ -29,25 +27,6 @@ def machine(name: str, **params) -> Machine:
     return SOLVERS[name](parse_params(name, settings(name, **params)))
 
 
-def last_of(steps):
-    *_, last = steps
-    return last
-
-
-def walked(made: Machine, problem: Problem, Cs):
-    """The last step of every machine on the path, with the machine and what it began from."""
-    ends = []
-
-    def train(place, at, start):
-        assert place == len(ends)
-        before = None if start is None else {key: np.array(value) for key, value in start.items()}
-        ends.append((at, last_of(at.steps(problem, start)), before))
-        return ends[-1][1].state
-
-    path.follow(path.ascending(made, Cs), problem, train)
-    return ends
-
-
 @pytest.mark.parametrize(
     ("name", "params"),
     # solved by interior points it takes as long as all others together, and kernels are compiled for it alone
@@ -58,17 +37,9 @@ def test_every_point_reaches_its_gap_in_fewer_epochs_than_alone(name, params, mo
     monkeypatch.setattr(augmented_lagrangian, "suits", lambda *size: False)
     made, on_the_path, of_their_own = machine(name, tol=1e-2, **params), 0, 0
     for seed in range(4):
-        problem = small(n=200, d=20, k=6, seed=seed)
-        ends = walked(made, problem, CS[::-1])
-        assert [at.params.C for at, _, _ in ends] == CS
-        alone = [last_of(made.at(C).steps(problem)) for C in CS]
-        for (_, end, _), other in zip(ends, alone, strict=True):
-            assert end.converged
-            assert end.gap <= 1e-2
-            assert end.dual <= other.primal * (1 + 1e-6)
-            assert other.dual <= end.primal * (1 + 1e-6)
-        on_the_path += sum(end.epoch for _, end, _ in ends)
-        of_their_own += sum(other.epoch for other in alone)
+        took, alone = check_path(made, small(n=200, d=20, k=6, seed=seed), CS[::-1])
+        on_the_path += took
+        of_their_own += alone
     # of a single problem it is a matter of chance, as certificates fall on every tenth epoch
     assert on_the_path < of_their_own
 
@@ -106,16 +77,9 @@ def test_a_state_is_not_changed_by_what_is_made_of_it(name, params):
 def test_a_path_gone_on_with_in_the_middle_ends_the_same(name, params):
     problem = small(n=60)
     made = machine(name, tol=1e-3, **params)
-    ends = walked(made, problem, CS[:4])
-    again = []
-
-    def train(place, at, start):
-        again.append((place, last_of(at.steps(problem, start))))
-        return again[-1][1].state
-
-    path.follow(path.ascending(made, CS[:4]), problem, train, first=2, start=ends[2][2])
-    assert [place for place, _ in again] == [2, 3]
-    for (_, end, _), (_, other) in zip(ends[2:], again, strict=True):
+    ends = path_ends(made, problem, CS[:4])
+    again = path_ends(made, problem, CS[:4], first=2, start=ends[2][2])
+    for (_, end, _), (_, other, _) in zip(ends[2:], again, strict=True):
         assert (end.epoch, end.primal, end.dual) == (other.epoch, other.primal, other.dual)
         for key, value in end.state.items():
             np.testing.assert_array_equal(other.state[key], value, err_msg=key)
@@ -138,8 +102,8 @@ def test_where_all_variables_stand_at_their_bounds_the_jump_is_the_solution(name
 
 def test_points_are_taken_in_ascending_order_and_once():
     made = machine("weston_watkins", tol=0.5)
-    assert [at.params.C for at in path.ascending(made, [3.0, 0.1, 3.0, 1.0])] == [0.1, 1.0, 3.0]
-    assert {at.params.tol for at in path.ascending(made, [3.0, 0.1])} == {0.5}
+    assert [at.params.C for at in made.at_each([3.0, 0.1, 3.0, 1.0])] == [0.1, 1.0, 3.0]
+    assert {at.params.tol for at in made.at_each([3.0, 0.1])} == {0.5}
 
 
 def test_a_new_interior_point_is_centred_around_the_weights_that_it_is_given():

@@ -141,5 +141,5 @@ def test_weights_beyond_half_precision_and_models_without_weights_are_refused() 
     with pytest.raises(ValueError, match="half precision ends at 65504"):
         LinearModel(["a", "b"], 1, np.arange(1), np.array([[-7e4, 0]])).smaller(_all, half=True)
     plain = LinearModel(["a", "b"], 1, np.arange(1), np.ones((1, 2)))
-    with pytest.raises(ValueError, match="a linear model has no weights of features that could be smaller"):
+    with pytest.raises(ValueError, match="a linear model has no feature weights to compress"):
         Model.smaller(plain, _all, half=True)

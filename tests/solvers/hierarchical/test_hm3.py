@@ -8,10 +8,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import closed_sets, random_sets, random_tree, small, small_sets, with_tree
+from problems import check_path, closed_sets, random_sets, random_tree, small, small_sets, with_tree
 
 from solvers.core.memory import TooLargeError
-from solvers.core.path import ascending, follow
 from solvers.core.problem import Problem, ProblemError
 from solvers.hierarchical.marginals.ascent import MarkovAscent
 from solvers.hierarchical.subtree_model import SubtreeModel
@@ -204,21 +203,9 @@ def test_a_constant_feature_is_part_of_the_objective(labelings):
 
 @each_labelings
 def test_a_path_in_c_has_true_bounds_and_takes_fewer_epochs_than_alone(labelings):
-    problem, ends, Cs = small_sets(n=150, d=20, n_nodes=15), [], [0.03, 0.1, 0.3, 1.0]
-    made = machine(labelings=labelings, tol=1e-2)
-
-    def train(_, at, start):
-        *_, last = at.steps(problem, start)
-        ends.append(last)
-        return last.state
-
-    follow(ascending(made, Cs), problem, train)
-    alone = [list(made.at(C).steps(problem))[-1] for C in Cs]
-    for end, other in zip(ends, alone, strict=True):
-        assert end.converged
-        assert end.dual <= other.primal
-        assert other.dual <= end.primal
-    assert sum(end.epoch for end in ends) < sum(other.epoch for other in alone)
+    made, problem = machine(labelings=labelings, tol=1e-2), small_sets(n=150, d=20, n_nodes=15)
+    on_the_path, alone = check_path(made, problem, [0.03, 0.1, 0.3, 1.0])
+    assert on_the_path < alone
 
 
 def test_weights_of_all_nodes_that_exceed_the_memory_are_refused():

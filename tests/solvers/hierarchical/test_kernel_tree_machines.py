@@ -139,7 +139,7 @@ def test_the_estimator_goes_down_the_tree():
 
 def test_what_a_kernel_cannot_do_is_refused():
     problem = with_tree(small(n=400))
-    with pytest.raises(ParamsError, match="rda takes the linear kernel alone, and rbf was given"):
+    with pytest.raises(ParamsError, match="rda supports only the linear kernel; rbf was given"):
         machine("orthogonal_transfer", algorithm="rda", kernel="rbf")
     with pytest.raises(ProblemError, match="one row and one column"):
         machine("orthogonal_transfer", kernel="precomputed").steps(problem)

@@ -3,9 +3,8 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from problems import small_sets
+from problems import check_path, small_sets
 
-from solvers.core.path import ascending, follow
 from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 
@@ -103,17 +102,4 @@ def test_a_constant_feature_is_part_of_the_objective(name):
 
 @everywhere
 def test_a_path_in_c_has_true_bounds(name):
-    problem, ends, Cs = small_sets(n=80), [], [0.1, 0.3, 1.0]
-    made = SOLVERS[name](parse_params(name, {"tol": 1e-3}))
-
-    def train(_, at, start):
-        *_, last = at.steps(problem, start)
-        ends.append(last)
-        return last.state
-
-    follow(ascending(made, Cs), problem, train)
-    for C, end in zip(Cs, ends, strict=True):
-        other = list(made.at(C).steps(problem))[-1]
-        assert end.converged
-        assert end.dual <= other.primal
-        assert other.dual <= end.primal
+    check_path(SOLVERS[name](parse_params(name, {"tol": 1e-3})), small_sets(n=80), [0.1, 0.3, 1.0])

@@ -323,7 +323,7 @@ def test_scores_do_not_depend_on_the_chunk_and_unseen_features_matter_to_the_rad
     [
         (np.ones((4, 3)), r"shape \(4, 3\)"),
         (np.array([[2.0, 1, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0], [0, 0, 0, 2]]), "symmetric"),
-        (np.diag([1.0, -1.0, 1.0, 1.0]), "-1 on its diagonal"),
+        (np.diag([1.0, -1.0, 1.0, 1.0]), "must be at least 0; it has -1"),
         (np.eye(4) + 5 * (1 - np.eye(4)), "not positive semidefinite"),
     ],
 )

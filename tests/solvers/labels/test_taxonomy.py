@@ -13,7 +13,7 @@ from solvers.labels.taxonomy import Taxonomy, TaxonomyError
 
 @st.composite
 def trees(draw):
-    """Edges of a random tree in random order, by names that tell nothing."""
+    """Edges of a random tree in random order, by names without meaning."""
     n = draw(st.integers(1, 25))
     names = draw(st.permutations([f"n{i}" for i in range(n)]))
     edges = [("root" if i == 0 else draw(st.sampled_from(["root", *names[:i]])), names[i]) for i in range(n)]

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 from problems import small
 
-import solvers.linear.relative_loss
+import solvers.linear.inner_passes
 from solvers.core.problem import Problem
 from solvers.linear.layouts.layouts import SparseLayout
-from solvers.linear.steps import conjugate, conjugate_faces
+from solvers.linear.steps import conjugate
 from solvers.numerics import coefficients
 from solvers.registry import SOLVERS, parse_params
 
@@ -79,7 +79,7 @@ def test_it_saves_epochs_where_rows_are_nearly_parallel_and_their_labels_differ(
     problem = Problem.check(sp.csr_matrix(X), y)
     epochs = []
     for first in (10, 10**9):
-        monkeypatch.setattr(solvers.linear.relative_loss, "GRADIENTS_FROM", first)
+        monkeypatch.setattr(solvers.linear.inner_passes, "GRADIENTS_FROM", first)
         method = SOLVERS["crammer_singer"](parse_params("crammer_singer", {"tol": 1e-8, "C": 10.0, "max_epochs": 3000}))
         *_, last = method.steps(problem)
         assert last.converged
@@ -91,12 +91,10 @@ def test_it_saves_epochs_where_rows_are_nearly_parallel_and_their_labels_differ(
 def test_a_point_however_far_is_projected_onto_the_nearest_feasible_one(length):
     rng = np.random.default_rng(0)
     alpha, p = rng.dirichlet(np.ones(6), 2) * 2.0, rng.normal(size=(2, 6))
-    chosen = conjugate_faces.Chosen(
-        np.arange(2, dtype=np.int32), np.array([0, 6, 12]), np.zeros(12, np.int32), np.arange(12)
-    )
+    chosen = conjugate.Chosen(np.arange(2, dtype=np.int32), np.array([0, 6, 12]), np.zeros(12, np.int32), np.arange(12))
     step = np.empty(12)
     bounds = np.array([2.0, 2.5])
-    assert not conjugate_faces.project(chosen, bounds, True, alpha.ravel(), p.ravel(), length, step)
+    assert not conjugate.project(chosen, bounds, True, alpha.ravel(), p.ravel(), length, step)
     reached = alpha + step.reshape(2, 6)
     assert (reached >= 0).all()
     for C, one, start, direction in zip(bounds, reached, alpha, p, strict=True):

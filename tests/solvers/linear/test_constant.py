@@ -8,14 +8,14 @@ import pytest
 import scipy.sparse as sp
 from problems import small
 
+import solvers.core.certified_ascent
 import solvers.linear.driver.ascent
-import solvers.linear.layouts.constant
+import solvers.linear.layouts.layouts
 import solvers.methods.one_vs_rest
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import Problem
-from solvers.linear.layouts.constant import held_back, share_of
 from solvers.linear.layouts.hybrid_layout import HybridLayout
-from solvers.linear.layouts.layouts import DenseLayout
+from solvers.linear.layouts.layouts import DenseLayout, held_back, share_of
 from solvers.registry import SOLVERS, parse_params
 
 METHODS = ("weston_watkins", "crammer_singer", "absolute_maximum", "one_vs_rest")
@@ -84,22 +84,22 @@ def certificates_are_true(name, solver, problem, exact):
 def test_certificates_of_one_against_the_rest_are_true_and_of_the_model(loss, monkeypatch):
     problem = texts()
     solver = method("one_vs_rest", tol=1e-4, dtype="float64", loss=loss)
-    held = solver._task(solver.prepared(problem)).held
+    held = solver.task(solver.prepared(problem)).held
     assert held is not None
     assert held.share == pytest.approx(share_of(solver.prepared(problem).X, BIAS, problem.weights, 6))
     with monkeypatch.context() as patched:
-        patched.setattr(solvers.linear.layouts.constant, "PART", np.inf)
+        patched.setattr(solvers.linear.layouts.layouts, "PART", np.inf)
         plain = method("one_vs_rest", tol=1e-6, dtype="float64", loss=loss)
-        assert plain._task(plain.prepared(problem)).held is None
+        assert plain.task(plain.prepared(problem)).held is None
         *_, exact = plain.steps(problem)
-    monkeypatch.setattr(solvers.methods.one_vs_rest, "CERTIFY_SHARE", 10)
+    monkeypatch.setattr(solvers.core.certified_ascent, "CERTIFY_SHARE", 10)
     certificates_are_true(loss, solver, problem, exact)
 
 
 @methods
 def test_biases_held_back_take_fewer_epochs_to_the_same_gap(name, monkeypatch):
     held = deque(method(name, tol=1e-3).steps(texts()), maxlen=1)[0]
-    monkeypatch.setattr(solvers.linear.layouts.constant, "PART", np.inf)
+    monkeypatch.setattr(solvers.linear.layouts.layouts, "PART", np.inf)
     plain = deque(method(name, tol=1e-3).steps(texts()), maxlen=1)[0]
     assert held.converged
     assert plain.converged
@@ -127,10 +127,10 @@ def test_a_path_goes_on_with_the_biases_that_it_has(name):
     solver = method(name, C=1.5, tol=1e-3)
     state = solver.rescaled(problem, first.state, 1.0)
     *_, on = solver.steps(problem, state)
-    *_, anew = method(name, C=1.5, tol=1e-3).steps(problem)
+    *_, fresh = method(name, C=1.5, tol=1e-3).steps(problem)
     assert on.converged
-    assert on.primal == pytest.approx(anew.primal, rel=2e-3)
-    assert on.epoch <= anew.epoch
+    assert on.primal == pytest.approx(fresh.primal, rel=2e-3)
+    assert on.epoch <= fresh.epoch
 
 
 def test_the_share_is_a_tenth_of_the_rows_and_at_least_what_lets_a_class_move():

@@ -19,7 +19,7 @@ from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.core.stored_models import load_model
-from solvers.linear.layouts import class_lists, hybrid_weights, list_visits
+from solvers.linear.layouts import class_lists, hybrid_layout
 from solvers.linear.layouts.hybrid_layout import HybridLayout
 from solvers.numerics import coefficients
 from solvers.numerics.rows import arrange, score, weights
@@ -132,7 +132,7 @@ def test_an_extreme_weight_of_the_losses_ends_with_true_bounds_with_lists_too(na
 
 
 def duals_of(state, i):
-    """Classes and values of the list of example i, wherever in the pool it stands."""
+    """Classes and values of the list of example i, wherever in the pool it is."""
     place = slice(state["dual_start"][i], state["dual_start"][i] + state["dual_length"][i])
     return state["dual_classes"][place], state["dual_values"][place]
 
@@ -221,32 +221,32 @@ def test_lists_hold_what_was_added_through_growth_moves_and_holes(dtype):
         n, steps = len(moved), rng.standard_normal(len(moved)).astype(dtype)
         for p in range(low, high):
             expected[rows.indices[p], moved] += steps * rows.data[p]
-        lists.counters["lacking"] = list_visits.lacking(rows.indices, low, high, n_hot, lists.length, n)
+        lists.counters["lacking"] = class_lists.lacking(rows.indices, low, high, n_hot, lists.length, n)
         assert class_lists.room_needed(lists, 10) <= lists.n_entries
-        list_visits.sort_steps(moved, steps, n)
+        class_lists.sort_steps(moved, steps, n)
         assert (np.diff(moved) > 0).all()
-        list_visits.place(rows.indices, low, high, *fixed, bits, moved, n, slots)
-        list_visits.update(rows.indices, rows.data, low, high, n_hot, lists, moved, steps, n, slots)
+        class_lists.place(rows.indices, low, high, *fixed, bits, moved, n, slots)
+        class_lists.update(rows.indices, rows.data, low, high, n_hot, lists, moved, steps, n, slots)
         if turn % 200 == 0:
-            found = list_visits.place(rows.indices, low, high, *fixed, bits, moved, n, slots)
+            found = class_lists.place(rows.indices, low, high, *fixed, bits, moved, n, slots)
             assert found
             missing = np.array([k - 1], np.int32)
             if not expected[rows.indices[low:high], k - 1].any():
-                assert not list_visits.place(rows.indices, low, high, *fixed, bits, missing, 1, slots) or low == high
+                assert not class_lists.place(rows.indices, low, high, *fixed, bits, missing, 1, slots) or low == high
     assert lists.counters["end"][0] < 2.2 * lists.length.sum()
     W, dense = weights(n_hot, k, np.dtype(dtype)), weights(n_features, k, np.dtype(dtype))
     dense[:, :k] = expected
     got, want = np.empty(W.shape[1], dtype), np.empty(W.shape[1], dtype)
     dense[:n_hot] = 0
     for i in range(40):
-        hybrid_weights.score(rows, i, W, lists, got)
+        hybrid_layout.score(rows, i, W, lists, got)
         score(rows, i, dense, want)
         np.testing.assert_array_equal(got, want)
 
 
 @precisions
 def test_weights_made_afresh_equal_dense_ones_and_need_no_more_room(dtype, monkeypatch):
-    monkeypatch.setattr(hybrid_weights, "BATCH", 50)
+    monkeypatch.setattr(hybrid_layout, "BATCH", 50)
     rng, n, k, d = np.random.default_rng(0), 80, 120, 30
     rows, features = arrange(small(n=n, d=d, k=5).X, np.dtype(dtype))
     pool = coefficients.empty(n, n * 40)
@@ -257,15 +257,15 @@ def test_weights_made_afresh_equal_dense_ones_and_need_no_more_room(dtype, monke
     coefficients.rebuild(rows, pool, dense)
     lists, W = class_lists.empty(rows, d, 4, k, 1 << 14), weights(4, k, np.dtype(dtype))
     for _ in range(2):
-        assert hybrid_weights.rebuild(rows, pool, W, lists)
+        assert hybrid_layout.rebuild(rows, pool, W, lists)
         order = rng.permutation(k).astype(np.int32)
-        csr = hybrid_weights.to_csr(hybrid_weights.Weights(W, lists), features, d + 5, k, order)
+        csr = hybrid_layout.to_csr(hybrid_layout.Weights(W, lists), features, d + 5, k, order)
         assert csr.has_canonical_format
         found = csr.toarray()[features][:, order]
         np.testing.assert_array_equal(found, dense[:, :k])
     assert class_lists.square_norm(lists, 0.0) == pytest.approx(float((dense[4:].astype(float) ** 2).sum()), rel=1e-12)
     too_small = class_lists.empty(rows, d, 4, k, 100)
-    assert not hybrid_weights.rebuild(rows, pool, W, too_small)
+    assert not hybrid_layout.rebuild(rows, pool, W, too_small)
 
 
 @trains
@@ -296,7 +296,7 @@ def test_a_sparse_model_is_the_multiple_that_its_certificate_is_of(name, hot):
 def test_whether_weights_take_lists_is_told_as_the_layout_has_it(memory_mb: int | None, n_classes: int) -> None:
     X = sp.csr_matrix(sp.random(60, 300, 0.05, format="csr", random_state=0))
     layout = HybridLayout.within(X, n_classes, np.dtype(np.float32), memory_mb)
-    told = HybridLayout.takes_lists(X, n_classes, np.dtype(np.float32), memory_mb)
-    assert told == (layout.n_hot < len(layout.features))
+    takes_lists = HybridLayout.takes_lists(X, n_classes, np.dtype(np.float32), memory_mb)
+    assert takes_lists == (layout.n_hot < len(layout.features))
     if n_classes < 9000:
-        assert told == (memory_mb == 1 and n_classes == 4000)
+        assert takes_lists == (memory_mb == 1 and n_classes == 4000)

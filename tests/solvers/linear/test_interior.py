@@ -11,8 +11,7 @@ from problems import small
 
 from solvers.core.base import relative_gap
 from solvers.core.memory import TooLargeError
-from solvers.linear.interior.interior_point import estimate_bytes, iterations
-from solvers.linear.interior.iterate import Iterate, Losses
+from solvers.linear.interior.interior_point import Iterate, Losses, estimate_bytes, iterations
 
 INSTANCES = {
     "LLW": ((1.0, 0.0), (1.0, 1.0)),

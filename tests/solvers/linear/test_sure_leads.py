@@ -33,12 +33,12 @@ def test_a_certificate_tells_which_examples_the_model_answers_rightly(name, para
     filled = (np.arange(len(y)) < len(y) - 1) | ("bias" in params)
     solver = SOLVERS[name](parse_params(name, {"tol": 0.05} | params))
     steps = [(step, solver.model(problem, step.state)) for step in solver.steps(problem)]
-    told = [(step, model) for step, model in steps if step.right is not None]
+    reported = [(step, model) for step, model in steps if step.right is not None]
     assert [not np.isnan(step.gap) for step, _ in steps] == [step.right is not None for step, _ in steps]
-    assert told[-1][0].converged
-    for step, model in told:
+    assert reported[-1][0].converged
+    for step, model in reported:
         np.testing.assert_array_equal(step.right, filled & (model.predict(problem.X) == problem.y))
-    assert 0 < np.count_nonzero(told[-1][0].right) < problem.n_samples
+    assert 0 < np.count_nonzero(reported[-1][0].right) < problem.n_samples
 
 
 def test_columns_of_a_code_have_no_own_class():

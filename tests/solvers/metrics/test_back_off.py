@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from problems import random_tree
 
+from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.confidence.back_off import BackOff
 from solvers.metrics.confidence.reliability import threshold_curve
 
@@ -98,3 +99,15 @@ def test_the_curve_is_what_a_count_of_each_threshold_gives(seed):
 def test_of_no_answers_there_is_no_curve():
     assert threshold_curve(np.empty((0, 3), np.float32), np.empty((0, 3), bool)) == []
     assert threshold_curve(np.zeros((4, 1), np.float32), np.zeros((4, 1), bool)) == []
+
+
+def test_a_precision_is_asked_of_one_level_or_of_the_labels_alone() -> None:
+    tree = Taxonomy.from_edges([("root", "a"), ("a", "a1"), ("a", "a2"), ("root", "b")])
+    confidence = np.array([[0.9, 0.8], [0.9, 0.3], [0.7, 0.0], [0.6, 0.2]], np.float32)
+    correct = np.array([[True, True], [True, False], [True, False], [False, False]])
+    found = BackOff(tree, tree.find(["a1", "a2", "b"]), confidence, correct)
+    assert found.at(1).confidence.tolist() == confidence[:, 0].tolist()
+    assert found.at(2).correct.tolist() == [True, False, False, False]
+    # the third row's way ends at the first level: its label is there
+    assert found.own.confidence.tolist() == pytest.approx([0.8, 0.3, 0.7, 0.2])
+    assert found.own.correct.tolist() == [True, False, True, False]

@@ -8,14 +8,16 @@ from hypothesis import strategies as st
 from problems import random_sets, random_tree
 from sklearn.metrics import precision_recall_fscore_support
 
+from solvers.labels.label_sets import of_nodes
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics import intervals
 from solvers.metrics.calibration import expected_calibration_error, log_loss
 from solvers.metrics.evaluation import Evaluation, Labels, Truth
 from solvers.metrics.flat import flat
 from solvers.metrics.hierarchical import hierarchical
+from solvers.metrics.label_table import AVERAGES, HIERARCHICAL
 from solvers.metrics.multilabel import multilabel
-from solvers.metrics.outcomes import AVERAGES, Outcomes
+from solvers.metrics.outcomes import Outcomes
 from solvers.metrics.ranking import Ranking
 from solvers.metrics.tree_places import tree_places
 
@@ -86,7 +88,7 @@ def test_measures_of_single_labels_along_a_tree_are_those_of_all_rows(seed):
     predicted = labels.class_labels[values.argmax(axis=1)]
     due = hierarchical(tree, y, predicted)
     measures = reported(outcomes)
-    for name in ("error", "tree_loss", "precision"):
+    for name in ("error", "tree_loss", "hierarchical_precision", "micro_f1"):
         assert measures[name] == pytest.approx(due[name])
     # a true inner node is right where the first answer is at or below it
     assert measures["accuracy@1"] == pytest.approx(1 - due["error"])
@@ -107,16 +109,59 @@ def test_measures_of_sets_are_those_of_all_rows(seed):
     outcomes = Outcomes(taken(labels, truth, values, sets))
     measures, whole = reported(outcomes), truth.sets.toarray()
     due = multilabel(tree, sp.csr_matrix(whole[:, :-1]), sets)
-    for name in ("h_uniform", "h_sibling", "h_subtree", "precision"):
+    for name in ("h_uniform", "h_sibling", "h_subtree", "hierarchical_precision", "precision"):
         assert measures[name] == pytest.approx(due[name])
     strange = whole[:, -1]
     different = (whole != np.column_stack([sets.toarray(), np.zeros(N, bool)])).sum(axis=1)
     assert measures["error"] == pytest.approx((different > 0).mean())
-    assert measures["symmetric_difference"] == pytest.approx(due["symmetric_difference"] + strange.mean())
+    for name in ("symmetric_difference", "hierarchical_symmetric_difference"):
+        assert measures[name] == pytest.approx(due[name] + strange.mean())
     for level in range(1, tree.depth + 1):
         of_level = reported(outcomes, level)
         for name in ("error", "macro_f1", "weighted_f1"):
             assert of_level[name] == pytest.approx(due[f"{name}_{level}"])
+
+
+@pytest.mark.parametrize("names_sets", [False, True])
+def test_measures_of_own_labels_are_the_same_with_and_without_a_tree(names_sets):
+    # rows have leaves alone, as all answers do
+    rng = np.random.default_rng(11)
+    tree = random_tree(rng, 12)
+    n = len(tree.leaves)
+    names = tuple(tree.names[leaf] for leaf in tree.leaves)
+    flat_labels, tree_labels = Labels(names, n, np.arange(n)), Labels(tree.names, tree.n_nodes, tree.leaves, tree)
+    values = rng.normal(size=(N, n))
+    if names_sets:
+        tree_labels = Labels(tree.names, tree.n_nodes, np.arange(tree.n_nodes), tree)
+        own, said = rng.random((N, n)) < 0.3, rng.random((N, n)) < 0.3
+        up = sp.csr_matrix(of_nodes(tree, tree.leaves), dtype=int)
+        close = [sp.csr_matrix(sp.csr_matrix(each, dtype=int) @ up, dtype=bool) for each in (own, said)]
+        for each in close:
+            each.sort_indices()
+        # nodes above the leaves come last, as a model that ranks own labels has them
+        ranked = np.full((N, tree.n_nodes), -np.inf)
+        ranked[:, tree.leaves] = values
+        along = Evaluation(tree_labels, Truth(close[0]), True, ranks_own=True)
+        along.add(Ranking(ranked, sets=close[1]))
+        alone = taken(flat_labels, Truth(sp.csr_matrix(own)), values, sp.csr_matrix(said))
+    else:
+        y = rng.integers(0, n, N)
+        along = taken(tree_labels, Truth(tree_labels.close(tree.leaves[y]), tree.leaves[y]), values)
+        alone = taken(flat_labels, Truth(flat_labels.close(y), y), values)
+    expected, found = reported(Outcomes(alone)), reported(Outcomes(along))
+    assert set(AVERAGES) <= set(expected)
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert {HIERARCHICAL[name] for name in AVERAGES} <= set(found) - set(expected)
+
+
+def test_models_that_rank_all_nodes_are_measured_by_own_labels_and_under_other_names_by_all():
+    tree = Taxonomy.from_edges([("root", "a"), ("root", "b"), ("a", "c"), ("a", "d")])
+    labels = Labels(tree.names, 4, np.arange(4), tree)
+    true = sp.csr_matrix(np.array([[1, 0, 1, 0]], bool))
+    # a comes before its child c
+    found = reported(Outcomes(taken(labels, Truth(true), np.array([[3.0, -1.0, 2.0, 1.0]]), true)))
+    assert (found["precision@1"], found["mrr"], found["recall@3"]) == (0.0, 0.5, 1.0)
+    assert (found["hierarchical_precision@1"], found["hierarchical_mrr"]) == (1.0, 1.0)
 
 
 @settings(max_examples=40, deadline=None)

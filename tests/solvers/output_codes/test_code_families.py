@@ -29,7 +29,7 @@ def test_the_families_have_the_shapes_of_the_literature():
     assert make("one_vs_rest", 6).tolist() == (2 * np.eye(6, dtype=int) - 1).tolist()
     assert make("all_pairs", 6).shape == (6, 15)
     assert (np.abs(make("all_pairs", 6)).sum(axis=0) == 2).all()
-    assert not make("all_pairs", 6).sum(axis=0).any(), "one class of a pair stands on each side"
+    assert not make("all_pairs", 6).sum(axis=0).any(), "one class of a pair is on each side"
     assert make("exhaustive", 6).shape == (6, 31)
     assert make("dense_random", 26).shape == (26, 48)
     assert make("sparse_random", 26).shape == (26, 71)
@@ -77,12 +77,12 @@ def test_how_many_columns_there_will_be_is_known_before_a_code_is_made(family, k
     ("family", "k", "columns", "fault"),
     [
         ("exhaustive", 12, None, "2047 columns; at most 11 classes"),
-        ("one_vs_rest", 5, 7, "follows from that of the classes"),
+        ("one_vs_rest", 5, 7, "determines the number of columns"),
         ("dense_random", 1, None, "at least two classes"),
         ("dense_random", 5, 0, "at least one column"),
-        ("dense_random", 40, 5, "told all 40 classes apart"),
+        ("dense_random", 40, 5, "distinguishes all 40 classes"),
         ("bch", 5, 5000, "at most 4095"),
-        ("hadamard", 5, None, "known are one_vs_rest"),
+        ("hadamard", 5, None, "expected one of one_vs_rest"),
     ],
 )
 def test_codes_that_do_not_exist_are_refused_with_the_reason(family, k, columns, fault):

@@ -40,11 +40,11 @@ def test_distances_are_their_definitions():
         ([[1, 1], [1, -1], [1, 0]], "no class on one of their sides: 0"),
         ([[1, 0], [-1, 1], [0, 1]], "no class on one of their sides: 1"),
         ([[1, 1], [0, 0], [-1, -1]], "row of class 'b' is zero"),
-        ([[1, 1], [-1, 1]], "2 rows; there are 3 classes"),
-        ([[1, 2], [-1, 1], [1, -1]], "2 was given"),
+        ([[1, 1], [-1, 1]], "2 rows; expected 3"),
+        ([[1, 2], [-1, 1], [1, -1]], "got 2"),
         ([[1, 1], [-1], [1, -1]], "differ in length"),
         ([1, -1, 1], "two rows and one column"),
-        ([[1, float("nan")], [-1, 1], [1, -1]], "nan was given"),
+        ([[1, float("nan")], [-1, 1], [1, -1]], "got nan"),
     ],
 )
 def test_matrices_that_are_no_codes_are_refused_with_the_reason(code, fault):

@@ -1,4 +1,4 @@
-"""Columns of an output code in shards: the machines of one worker, states that can be cut anew, one model of all."""
+"""Columns of an output code in shards: the machines of one worker, states that can be resharded, one model of all."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from problems import small
 
 from solvers.output_codes.columns import one_by_one, progress
 from solvers.registry import SOLVERS, parse_params
+from solvers.sharding.shardable import shardable
 
 
 def machine(**params):
@@ -14,21 +15,21 @@ def machine(**params):
 
 
 def assembled(solver, problem, states):
-    parts = [solver.part(problem, state) for state in states]
+    parts = [shardable(solver).part(problem, state) for state in states]
     owner, files = np.empty(sum(len(part.own) for part in parts), np.int32), {}
     for rank, part in enumerate(parts):
         owner[part.own] = rank
         given = part.files(rank)
         assert not files.keys() & given.keys()
         files |= given
-    return solver.assembled(problem, owner, files, [part.report() for part in parts])
+    return shardable(solver).assembled(problem, owner, files, [part.report() for part in parts])
 
 
 def cut_anew(solver, problem, states, size):
-    parts = [solver.split(state) for state in states]
-    owner = solver.partition(problem, size)
+    parts = [shardable(solver).split(state) for state in states]
+    owner = shardable(solver).partition(problem, size)
     owns = [np.flatnonzero(owner == rank).astype(np.int32) for rank in range(size)]
-    return [{**parts[0][1], **solver.gathered([alone for alone, _ in parts], own)} for own in owns]
+    return [{**parts[0][1], **shardable(solver).gathered([alone for alone, _ in parts], own)} for own in owns]
 
 
 def same(model, other):
@@ -119,20 +120,20 @@ def test_columns_at_once_reach_the_optimum_of_a_single_worker(code):
 def test_more_shards_than_columns_are_refused():
     problem = small(n=40, k=3)
     with pytest.raises(ValueError, match="4 shards for 3 columns"):
-        machine(code="all_pairs", base="weston_watkins").partition(problem, 4)
-    assert machine(code="all_pairs").most_shards(3) == 3
+        shardable(machine(code="all_pairs", base="weston_watkins")).partition(problem, 4)
+    assert shardable(machine(code="all_pairs")).most_shards(3) == 3
 
 
 @pytest.mark.parametrize(("base", "code"), [("one_vs_rest", "dense_random"), ("crammer_singer", "all_pairs")])
 def test_a_plan_deals_the_columns_that_the_shards_train(base, code):
     problem, solver = small(n=80, k=6), machine(base=base, code=code)
     counts, d = np.bincount(problem.y), problem.n_features
-    found = solver.forecast(counts, d, problem.X.nnz, 3)
-    owner, matrix = solver.partition(problem, 3), solver.code(problem)
+    found = shardable(solver).forecast(counts, d, problem.X.nnz, 3)
+    owner, matrix = shardable(solver).partition(problem, 3), solver.code(problem)
     for rank, share in enumerate(found.shares):
         own = owner == rank
         assert share.classes == own.sum()
         assert share.examples == (matrix[:, own][problem.y] != 0).sum()
         assert share.memory_bytes > problem.X.nnz * 12
     assert found.rounds == 1
-    assert solver.forecast(counts, d, problem.X.nnz, 1).seconds > found.seconds
+    assert shardable(solver).forecast(counts, d, problem.X.nnz, 1).seconds > found.seconds

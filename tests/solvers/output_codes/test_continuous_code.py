@@ -201,7 +201,7 @@ def test_columns_one_by_one_are_each_the_best_beside_those_before(norm, column_n
         value, _ = design(H[:, t : t + 1], problem.y, 5, np.full(60, 0.5), norm, offsets, floor)
         before = {"l1": np.abs(M[:, :t]).sum(), "l2": 0.5 * (M[:, :t] ** 2).sum(), "linf": 0.0}[norm]
         if column_norm == "column":
-            # what is told is the objective of the whole, though the column was chosen by its own norm
+            # what is reported is the objective of the whole, though the column was chosen by its own norm
             before = np.abs(M[:, : t + 1]).max() - np.abs(M[:, t]).max()
         losses.append(next(step.primal for step in steps if step.measures.get("columns") == t + 1))
         assert losses[-1] == pytest.approx(value + before, rel=2e-6)
@@ -261,7 +261,7 @@ CASES = [
 
 
 def followed(made, problem, state=None, kept=()):
-    """What each step told, with the names of its measures and arrays, and copies of the states of some."""
+    """What each step reported, with the names of its measures and arrays, and copies of the states of some."""
     reported, states = [], {}
     for place, step in enumerate(made.steps(problem, state)):
         reported.append(((step.epoch, step.primal, step.dual, step.converged), set(step.measures), set(step.state)))
@@ -348,11 +348,11 @@ def test_scores_of_a_linear_code_are_linear():
 @pytest.mark.parametrize(
     ("params", "pointer", "fault"),
     [
-        ({"kernel": "rbf", "norm": "l1"}, "/kernel", "goes with the norm l2"),
-        ({"kernel": "rbf", "incremental": True}, "/kernel", "the whole code at once"),
-        ({"kernel": "poly", "rounds": 2}, "/kernel", "one round"),
-        ({"inputs": "features", "rounds": 2}, "/rounds", "that is for columns"),
-        ({"inputs": "features", "outputs": "signs"}, "/outputs", "that is for columns"),
+        ({"kernel": "rbf", "norm": "l1"}, "/kernel", "needs norm l2"),
+        ({"kernel": "rbf", "incremental": True}, "/kernel", "no incremental"),
+        ({"kernel": "poly", "rounds": 2}, "/kernel", "rounds 1"),
+        ({"inputs": "features", "rounds": 2}, "/rounds", "rounds must be 1"),
+        ({"inputs": "features", "outputs": "signs"}, "/outputs", "outputs must be margins"),
         ({"norm": "l3"}, "/norm", "Input should be"),
         ({"base_params": {"C": "x"}}, "/base_params/C", "valid number"),
         ({"base": "output_code"}, "/base", "cannot be a base method"),

@@ -43,7 +43,7 @@ def test_extreme_margins_leave_finite_scores_and_an_unknown_decoding_is_refused(
     h = np.array([[1e9, -1e9]])
     for loss in LOSSES:
         assert np.isfinite(decode(h, np.array([[1, 1], [-1, 1]]), "loss", loss)).all()
-    with pytest.raises(ValueError, match="no decoding"):
+    with pytest.raises(ValueError, match="unknown decoding"):
         decode(h, np.array([[1, 1], [-1, 1]]), "chance")
 
 

@@ -345,7 +345,7 @@ def test_the_report_tells_distances_errors_and_bounds():
 
 
 def test_columns_wait_for_more_columns_where_few_cannot_tell_the_classes_apart():
-    with pytest.raises(CodeError, match="told all 20 classes apart"):
+    with pytest.raises(CodeError, match="distinguishes all 20 classes"):
         trained(small(n=100, k=20), code="dense_random", n_columns=4)
 
 
@@ -353,7 +353,7 @@ def test_columns_wait_for_more_columns_where_few_cannot_tell_the_classes_apart()
     ("problem", "params", "fault"),
     [
         (small(n=60, k=12), {"code": "exhaustive"}, "2047 columns; at most 11 classes"),
-        (small(), {"matrix": [[1], [-1]]}, "2 rows; there are 5 classes"),
+        (small(), {"matrix": [[1], [-1]]}, "2 rows; expected 5"),
     ],
 )
 def test_a_code_that_does_not_fit_the_problem_is_refused(problem, params, fault):
@@ -366,8 +366,8 @@ def test_a_code_that_does_not_fit_the_problem_is_refused(problem, params, fault)
     [
         ({"matrix": [[1, -1], [1, -1], [-1, 1]]}, "/matrix", "rows of classes '0' and '1' are equal"),
         ({"matrix": [[1, 1], [1, -1], [1, 0]]}, "/matrix", "no class on one of their sides"),
-        ({"matrix": [[1], [-1]], "n_columns": 3}, "/n_columns", "has its own number of columns"),
-        ({"code": "all_pairs", "n_columns": 3}, "/n_columns", "has its own number of columns"),
+        ({"matrix": [[1], [-1]], "n_columns": 3}, "/n_columns", "fixes its own number of columns"),
+        ({"code": "all_pairs", "n_columns": 3}, "/n_columns", "fixes its own number of columns"),
         ({"code": "hadamard"}, "/code", "Input should be"),
         ({"base": "crammer_singr"}, "/base", "did you mean 'crammer_singer'"),
         ({"base": "output_code"}, "/base", "cannot be a base method"),
@@ -376,7 +376,7 @@ def test_a_code_that_does_not_fit_the_problem_is_refused(problem, params, fault)
         ({"base_params": {"tool": 1.0}}, "/base_params/tool", "did you mean 'tol'"),
         ({"C": 0.0}, "/C", "greater than 0"),
         ({"base": "spoc", "base_params": {"kernel": "cubic"}}, "/base_params/kernel", "Input should be"),
-        ({"base": "multiboost_cw", "bias": 1.0}, "/bias", "no such parameter to hand it on to"),
+        ({"base": "multiboost_cw", "bias": 1.0}, "/bias", "no such parameter to pass it to"),
     ],
 )
 def test_wrong_parameters_are_pointed_at(params, pointer, fault):

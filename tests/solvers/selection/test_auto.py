@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 import solvers.linear.driver.ascent
 from solvers.core.base import ParamsError
 from solvers.core.memory import TooLargeError, allowing
+from solvers.core.methods import all_methods
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
 from solvers.registry import make
@@ -189,7 +190,7 @@ def searching(problem, families, folds, options) -> Search:
 def path_of(losses: dict[float, float], *Cs: float) -> list[float]:
     """The values of C that are tried where the trials have such log losses, and accuracies that go with them."""
     family = Family.path("crammer_singer", {}, Cs)
-    options = Options("accuracy", 4, None, 0.01, 10, leaves_out=False)
+    options = Options("accuracy", 4, None, 0.01, 10)
     search = searching(texts(n=30), [family], [], options)
     progress = Progress(np.full((len(search.trials), len(search.results)), np.nan))
     accuracy, loss = search.results.index("accuracy"), search.results.index("log_loss")
@@ -207,7 +208,7 @@ def test_a_family_like_another_is_tried_with_the_best_value_of_that_one_alone():
     families = [first, Family.path("crammer_singer", {}, first.Cs, first)]
     problem = texts()
     folds = folds_of(problem, 1, 0.2, 0)
-    options = Options("accuracy", 4, None, 0.01, 1000, leaves_out=True)
+    options = Options("accuracy", 4, None, 0.01, 1000)
     search = searching(problem, families, folds, options)
     *_, last = search.steps(None)
     trials = search.model(last.state).record["trials"]
@@ -222,7 +223,7 @@ def test_sketches_tell_which_machine_is_tried_on_all_rows_and_are_no_members(mon
     families = [Family.path("one_vs_rest", {"loss": "squared_hinge", "bias": bias}, (1.0, 0.1)) for bias in (0.0, 1.0)]
     sketches = tuple(replace(family, sketch=True) for family in families)
     whole = [replace(family, like=like, rivals=sketches) for family, like in zip(families, sketches, strict=True)]
-    options = Options("accuracy", 4, 1e-9, 0.01, 1000, leaves_out=True)
+    options = Options("accuracy", 4, 1e-9, 0.01, 1000)
     search = searching(problem, [*sketches, *whole], folds_of(problem, 1, 0.2, 0), options)
     *_, last = search.steps(None)
     record = search.model(last.state).record
@@ -271,12 +272,16 @@ def test_what_suits_the_data_does_not_depend_on_the_length_of_the_rows():
         np.testing.assert_allclose([100 * C for C in other.Cs], family.Cs)
 
 
-def test_what_does_not_fit_into_memory_is_left_out_unless_it_was_asked_for():
+def test_what_does_not_fit_into_memory_is_left_out_and_reported():
     with allowing(10_000):
         *_, model = run(texts())
         assert {trial["solver"] for trial in model.record["trials"]} == {"centroids"}
+        *_, model = run(texts(), candidates=[{"solver": "crammer_singer"}, {"solver": "centroids"}])
+        [left] = model.record["left_out"]
+        assert left["solver"] == "crammer_singer"
+        assert "MB" in left["reason"]
         with pytest.raises(TooLargeError):
-            run(texts(), candidates=[{"solver": "crammer_singer"}, {"solver": "centroids"}])
+            run(texts(), candidates=[{"solver": "crammer_singer"}])
     dense = Problem.check(np.random.default_rng(0).standard_normal((300, 60)), np.arange(300) % 6)
     with allowing(10_000), pytest.raises(TooLargeError):
         run(dense)
@@ -303,3 +308,55 @@ def test_candidates_that_cannot_be_tried_are_refused_at_their_place(candidate, p
     with pytest.raises(ParamsError) as caught:
         make("auto", {"candidates": [candidate]})
     assert [place for place, _ in caught.value.items] == [pointer]
+
+
+def test_a_trial_that_fails_is_left_out_and_the_others_are_made(monkeypatch):
+    def failing(self, problem, state=None):
+        raise MemoryError
+        yield
+
+    monkeypatch.setattr(all_methods()["crammer_singer"], "steps", failing)
+    *_, model = run(texts(), candidates=CANDIDATES)
+    assert "crammer_singer" not in {trial["solver"] for trial in model.record["trials"]}
+    assert {left["reason"] for left in model.record["left_out"]} == {"memory ran out"}
+    with pytest.raises(MemoryError):
+        run(texts(), candidates=[{"solver": "crammer_singer"}, {"solver": "crammer_singer", "params": {"bias": 1.0}}])
+
+
+def test_trials_are_numbered_without_gaps_and_the_share_done_rises_with_them():
+    _, steps, _, model = run(texts(), candidates=CANDIDATES)
+    reported = [step.measures["trial"] for step in steps if "accuracy" in step.measures]
+    assert reported == list(range(len(model.record["trials"])))
+    shares = [step.fraction for step in steps if "accuracy" in step.measures]
+    assert 0 < shares[0] < shares[-1] < 1
+    # the first trial moves before its first fold ends
+    assert 0 < steps[0].fraction < shares[0]
+
+
+def test_the_trial_that_has_ended_its_workers_is_left_out_on_resuming_and_results_are_kept():
+    problem = texts()
+    solver = make("auto", {"candidates": CANDIDATES})
+    steps = solver.steps(problem)
+    step = next(each for each in steps if "accuracy" in each.measures)
+    assert step.milestone
+    state = {name: np.array(step.state[name]) for name in step.state}
+    resumed = solver.without_current(problem, state)
+    *_, last = solver.steps(problem, {name: np.array(resumed[name]) for name in resumed})
+    record = solver.model(problem, last.state).record
+    assert [left["reason"] for left in record["left_out"]] == ["the worker was lost while it ran"]
+    assert step.measures["accuracy"] in [trial["measures"]["accuracy"] for trial in record["trials"]]
+
+
+def test_states_above_a_bound_are_not_in_checkpoints_and_training_resumes_to_the_same_bits(monkeypatch):
+    monkeypatch.setattr("solvers.selection.search.MOST_STATE", 0)
+    problem = texts()
+    solver = make("auto", {"candidates": CANDIDATES[:1], "folds": 2})
+    *_, last = solver.steps(problem)
+    whole = solver.model(problem, last.state).scores(problem.X)
+    for step in solver.steps(problem):
+        if "trial" in step.measures and "accuracy" not in step.measures:
+            state = {name: np.array(step.state[name]) for name in step.state}
+            break
+    assert not [name for name in state if name.startswith(("inner", "warm0", "warm1"))]
+    *_, last = solver.steps(problem, state)
+    np.testing.assert_array_equal(solver.model(problem, last.state).scores(problem.X), whole)

@@ -6,21 +6,25 @@ import scipy.optimize
 import scipy.sparse as sp
 from problems import small_sets
 from scipy.special import expit
-from scipy.stats import binomtest
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import average_precision_score, f1_score
 
 import solvers.linear.driver.ascent
+from solvers.core.linear_model import LinearModel
 from solvers.core.problem import Problem, ProblemError
+from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.core.stored_models import load_model
 from solvers.labels.stored_arrays import ArrayFault
 from solvers.labels.taxonomy import Taxonomy
 from solvers.labels.tree_part import TreePart
 from solvers.metrics.confidence.pairs import Pairs
+from solvers.metrics.confidence.reliability import lower_bounds
 from solvers.metrics.multilabel import table
 from solvers.registry import make
 from solvers.selection.held_out import folds_of
+from solvers.selection.sets.frequency_calibration import Trained
 from solvers.selection.sets.label_sets import LabelSets
+from solvers.selection.sets.lighter_members import light_member
 from solvers.selection.sets.node_calibration import OFFSET_PENALTY, SLOPE_PENALTY, NodeCalibration
 from solvers.selection.sets.set_curve import Curve, log_loss
 from solvers.selection.sets.set_model import SetPoolModel
@@ -133,7 +137,8 @@ def test_measures_of_chosen_thresholds_count_the_labels_that_no_row_has_where_th
     labels = whole.labels[:, part.nodes]
     scores = rng.standard_normal(labels.shape).astype(np.float32)
     for each in (False, True):
-        task = LabelSets(part, labels, SetThresholds(each, 0.02))
+        n_rows = np.asarray(labels.sum(axis=0)).ravel()
+        task = LabelSets(part, labels, SetThresholds(each, 0.02), Trained(np.zeros(40, int), n_rows[None], n_rows))
         _, found, kept = task.choose({0: scores}, 0, "micro_f1", 1)
         calibration = NodeCalibration.from_arrays(kept["calibration"])
         log_odds = calibration.log_odds(part.spread(scores), whole.tree.parent)
@@ -240,7 +245,7 @@ def test_each_label_may_have_a_threshold_of_its_own(tmp_path):
     model.save(tmp_path / "model")
     read, _ = load_model(tmp_path / "model", verify=True)
     np.testing.assert_array_equal(read.calibration.threshold, thresholds)
-    with pytest.raises(ProblemError, match="are for sets of labels"):
+    with pytest.raises(ProblemError, match="need sets of labels"):
         make("auto", {"label_thresholds": True}).model(Problem.check(np.eye(4), np.arange(4) % 2), {})
 
 
@@ -249,13 +254,9 @@ def test_thresholds_for_a_precision_are_the_least_whose_bound_reaches_it():
     values = rng.standard_normal(300).round(1)
     true = rng.random(300) < expit(3.0 * values)
     found = least_precise(pairs(values[:, None], true[:, None]), 0.8)
-    bounds = {
-        at: binomtest(int(true[values > at].sum()), int((values > at).sum()), alternative="greater")
-        .proportion_ci(0.95)
-        .low
-        for at in np.unique(values)[:-1]
-    }
-    reached = [at for at in bounds if bounds[at] >= 0.8]
+    tried = np.unique(values)[:-1]
+    hits, counts = (np.array([rows[values > at].sum() for at in tried]) for rows in (true, np.ones(300, int)))
+    reached = tried[lower_bounds(hits, counts) >= 0.8]
     assert min(reached) <= found < min(value for value in values if value > min(reached))
     assert least_precise(pairs(values[:, None], np.zeros((300, 1))), 0.5) > values.max()
     one, many = small_sets(n=200), SetThresholds(each=True, precision=0.9)
@@ -266,9 +267,9 @@ def test_thresholds_for_a_precision_are_the_least_whose_bound_reaches_it():
 
 
 def test_measures_and_methods_of_other_labels_are_refused():
-    with pytest.raises(ProblemError, match="accuracy is no measure of such labels: micro_f1"):
+    with pytest.raises(ProblemError, match="accuracy does not fit these labels; expected one of micro_f1"):
         run(small_sets(), measure="accuracy")
-    with pytest.raises(ProblemError, match="centroids takes one label an example"):
+    with pytest.raises(ProblemError, match="centroids needs one label per example"):
         run(small_sets(), candidates=[{"solver": "centroids"}])
     with pytest.raises(ProblemError, match="needs a label tree"):
         run(Problem.check(np.eye(4), np.arange(4) % 2))
@@ -331,3 +332,42 @@ def test_kernel_ridge_is_that_of_scikit_learn_at_every_node():
     peer.fit(problem.X.toarray(), sides - mean, sample_weight=weights)
     scores = solver.model(problem, step.state).parts.scores(problem.X)
     np.testing.assert_allclose(scores, peer.predict(problem.X.toarray()) + mean, atol=1e-8)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.0])
+def test_a_light_member_is_the_whole_one_without_its_small_weights(monkeypatch, share):
+    problem = small_sets(n=120)
+    monkeypatch.setattr("solvers.selection.sets.lighter_members.MANY_NUMBERS", 0)
+    monkeypatch.setattr("solvers.selection.sets.lighter_members.SHARE", share)
+    solver = make("node_svm", {"loss": "squared_hinge", "bias": 1.0})
+    *_, step = solver.steps(problem)
+    light, whole = light_member(solver, problem, step.state).parts, solver.model(problem, step.state).parts
+    assert isinstance(light, LinearModel if share == 0.0 else SparseLinearModel)
+    least = share * np.abs(whole.W).max(axis=0)
+    expected = np.zeros((problem.n_features, problem.n_classes), whole.W.dtype)
+    expected[whole.features] = np.where(np.abs(whole.W) >= least, whole.W, 0.0)
+    np.testing.assert_array_equal(light.coef.T if share == 0.0 else light.W.toarray(), expected)
+    np.testing.assert_array_equal(light.intercept, whole.intercept)
+
+
+@pytest.mark.parametrize("solver", ["node_svm", "kernel_ridge"])
+def test_of_many_weights_small_ones_are_not_kept_and_trials_are_measured_without_them(monkeypatch, tmp_path, solver):
+    problem = small_sets(n=120)
+    candidates = [{"solver": solver, "params": {"C": 1.0}}]
+    _, whole = run(problem, candidates=candidates)
+    monkeypatch.setattr("solvers.selection.sets.lighter_members.MANY_NUMBERS", 0)
+    monkeypatch.setattr("solvers.selection.sets.lighter_members.SHARE", 0.5)
+    monkeypatch.setattr("solvers.selection.sets.lighter_members.KERNEL_SHARE", 0.5)
+    _, light = run(problem, candidates=candidates)
+    files = {}
+    for name, model in (("whole", whole), ("light", light)):
+        model.save(tmp_path / name, {})
+        files[name] = sum(file.stat().st_size for file in (tmp_path / name).glob("member*.npy"))
+    if solver == "node_svm":
+        assert 0 < light.member.parts.nonzero_weights < 0.7 * whole.member.parts.nonzero_weights
+        assert whole.record["trials"][0]["measures"]["log_loss"] != light.record["trials"][0]["measures"]["log_loss"]
+    else:
+        assert 0 < np.count_nonzero(light.member.parts.coefficients) < 0.5 * light.member.parts.coefficients.size
+        assert files["light"] < 0.8 * files["whole"]
+    read, _ = load_model(tmp_path / "light")
+    np.testing.assert_array_equal(read.scores(problem.X), light.scores(problem.X))

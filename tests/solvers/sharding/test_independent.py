@@ -1,4 +1,4 @@
-"""Independent classes: the optimum of one machine alone, states that can be cut anew, clean ends."""
+"""Independent classes: the optimum of one machine alone, states that can be resharded, clean ends."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.independent import together
 from solvers.sharding.partition import partition_classes
 from solvers.sharding.reshard import gather_columns, split
+from solvers.sharding.shardable import shardable
 
 
 def machine(**params):
@@ -19,7 +20,7 @@ def machine(**params):
 def assembled(solver, problem, shards):
     W = np.zeros((problem.n_features, problem.n_classes))
     for steps in shards:
-        part = solver.part(problem, steps[-1][1])
+        part = shardable(solver).part(problem, steps[-1][1])
         W[np.ix_(part.features, part.own)] = part.W
     return W
 
@@ -53,7 +54,7 @@ def test_a_training_goes_on_in_another_number_of_shards():
 
 def cut_anew(solver, problem, begun):
     """States of three shards from those of two."""
-    parts = [split(steps[-1][1], solver.columns) for steps in begun]
+    parts = [split(steps[-1][1], shardable(solver).columns) for steps in begun]
     owner = partition_classes(problem.y, 5, 3)
     return [
         {**parts[0][1], **gather_columns([alone for alone, _ in parts], np.flatnonzero(owner == rank).astype(np.int32))}
@@ -63,12 +64,12 @@ def cut_anew(solver, problem, begun):
 
 def test_biases_are_multiplied_out_in_shards_and_go_on_in_another_number_of_them():
     problem, solver, bias = small(n=60, d=9, k=5), machine(bias=4.0), 4.0
-    assert solver._task(solver.prepared(problem)).held is not None
+    assert solver.task(solver.prepared(problem)).held is not None
     begun = in_shards(solver, problem, 2, stop=3)
     for shards in (in_shards(solver, problem, 2), in_shards(solver, problem, 3, cut_anew(solver, problem, begun))):
         W = np.zeros((10, 5))
         for steps in shards:
-            part = solver.part(problem, steps[-1][1])
+            part = shardable(solver).part(problem, steps[-1][1])
             W[np.ix_(part.features, part.own)] = part.W
         signs = 2.0 * (problem.y[:, None] == np.arange(5)) - 1.0
         losses = np.maximum(1.0 - signs * (problem.X @ W[:9] + bias * W[9]), 0.0)

@@ -1,4 +1,4 @@
-"""States cut anew: every class keeps its columns, whoever had them and whoever gets them."""
+"""Resharded states: every class keeps its columns, whichever shard had them or gets them."""
 
 import numpy as np
 import pytest

@@ -7,8 +7,7 @@ updates into the lists, as all lists lie in one pool.
 import numpy as np
 from numba import njit
 
-from solvers.linear.layouts.class_lists import Lists
-from solvers.linear.layouts.list_visits import lacking, place, score_placed, update
+from solvers.linear.layouts.class_lists import Lists, lacking, place, score_placed, update
 from solvers.linear.sharded.batches.batch import Batch
 from solvers.linear.sharded.batches.updates import BatchUpdates
 from solvers.linear.sharded.task import Shard

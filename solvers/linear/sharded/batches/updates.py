@@ -1,10 +1,12 @@
 """Block steps of all examples of a batch at once, each exact as if alone, and how much of them to take.
 
-All are found from the weights W that stood when the batch was scored. The dual along their sum is
+All are found from the weights W with which the batch was scored. The dual along their sum is
 ``D(t) = D(0) + t linear - t^2 / 2 |dW|^2``, and ``t = min(1, linear / |dW|^2)`` the best part of them within the
 constraints of every example, each of which is convex. ``|dW|^2`` costs nothing: when the step of example e is added to
 w_c, the score that w_c gives e has changed by the inner products of e with the examples before it, and the entries of
-w_c that tell are being read anyhow.
+w_c that say so are read in any case.
+
+The exact step on some dual variables of one example, and what its visit says about the gap before the step.
 """
 
 from typing import NamedTuple
@@ -13,13 +15,39 @@ import numpy as np
 from numba import njit
 
 from solvers.linear.sharded.batches.batch import Batch
-from solvers.linear.sharded.subproblem import solve
 from solvers.linear.sharded.task import Shard
+from solvers.linear.steps import block_step
 from solvers.linear.steps.block_step import NEGLIGIBLE
 from solvers.numerics.array_types import Array, Floats, Floats32, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients, put
 from solvers.numerics.rows import Rows
 from solvers.numerics.simd import prefetch
+
+
+@njit(cache=True, nogil=True)
+def solve(
+    b: Floats, old: Floats, new: Floats, n: int, C: float, S0: float, K: float, largest_loss: bool, statistics: Array
+) -> None:
+    """New values of the first n variables; ``statistics[0]`` gathers gap, loss and violation at the old ones.
+
+    The notation is that of :mod:`solvers.linear.steps.block_step`: ``b_c = g_c / K + old_c + S0``, ``S0 = sum old``.
+    """
+    found = statistics[0]
+    worst, held = 0.0, 0.0
+    for t in range(n):
+        g = (b[t] - old[t] - S0) * K
+        if largest_loss:
+            worst = max(worst, g)
+            held += old[t] * g
+        else:
+            found.gap += C * max(g, 0.0) - old[t] * g
+            found.loss += C * max(g, 0.0)
+    if largest_loss:
+        found.gap += C * worst - held
+        found.loss += C * worst
+    found.violation = max(found.violation, block_step.violation_of(b, old, n, S0, K, C, largest_loss))
+    block_step.solve(b, n, C, S0, largest_loss, new)
+
 
 # of the sums of updates
 LINEAR, SQUARE = 0, 1

@@ -12,8 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.linear.sharded.batches import list_batches
-from solvers.linear.sharded.batches.batch import Batch, empty_batch, prepare, prepare_listed, with_examples
-from solvers.linear.sharded.batches.message import pack, unpack
+from solvers.linear.sharded.batches.batch import (
+    Batch,
+    empty_batch,
+    pack,
+    prepare,
+    prepare_listed,
+    unpack,
+    with_examples,
+)
 from solvers.linear.sharded.batches.updates import (
     BatchUpdates,
     accept,
@@ -25,11 +32,9 @@ from solvers.linear.sharded.batches.updates import (
     take_back,
     with_room,
 )
-from solvers.linear.sharded.dual_lists import DualLists
-from solvers.linear.sharded.schedule_state import Schedule, blank_statistics
-from solvers.linear.sharded.task import Examples, Plan
+from solvers.linear.sharded.shard_weights import ShardWeights
+from solvers.linear.sharded.task import DualLists, Examples, Plan, Schedule, blank_statistics
 from solvers.linear.sharded.training import WHOLE, next_batch
-from solvers.linear.sharded.weights.shard_weights import ShardWeights
 from solvers.numerics.array_types import Bytes, Ints32
 from solvers.numerics.thread_pool import ThreadPool, pieces
 from solvers.sharding.exchange import Arrays, Exchange, gather

@@ -10,7 +10,7 @@ from app.formats.hierarchies.apart import INLINE_BYTES, read_hierarchy
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.table import FormatError
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 
 OPTIONS = HierarchyOptions()
 
@@ -116,7 +116,7 @@ def test_reading_takes_no_more_memory_than_it_may(large: Path, monkeypatch: pyte
     ended = threading.Event()
     monkeypatch.setattr("app.formats.hierarchies.apart._end_with_the_caller", ended.set)
     apart.main(str(large), "paths", "{}", "{}", str(tmp_path))
-    assert "more memory than it may" in (tmp_path / "found.json").read_text()
+    assert "exceeds its memory limit" in (tmp_path / "found.json").read_text()
 
 
 def _hungry(*_: object) -> None:

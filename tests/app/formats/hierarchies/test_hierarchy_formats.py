@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.registry import HIERARCHY_FORMATS, parse_hierarchy
 from app.formats.table import FormatError, RowError
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import Taxonomy
 
 EDGES = [("root", "comp"), ("root", "rec"), ("comp", "comp.sys"), ("comp.sys", "comp.sys.mac"), ("comp", "comp.os")]
@@ -77,7 +77,7 @@ def test_a_deep_nesting_needs_no_recursion(tmp_path: Path) -> None:
     deep = "".join(f'{{"{i}":' for i in range(900)) + "{}" + "}" * 900
     assert read(tmp_path, "json", deep).depth == 900
     (fault,) = faults(tmp_path, "lshtc", " ".join(map(str, range(1002))))
-    assert "1001 levels, at most 1000" in fault.detail
+    assert "1001 levels; at most 1000" in fault.detail
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def test_a_deep_nesting_needs_no_recursion(tmp_path: Path) -> None:
         ("a,b\nb,c\nroot,d\nc,a\n", 2, "3 nodes are in a cycle: 'b' < 'a' < 'c' < 'b'"),
         ("root,a\nb,b\n", 3, "1 node is in a cycle: 'b' < 'b'"),
         ("root,a\nroot,b\na,c\nb,c\n", 5, "'c' has two parents: 'a' on line 4, and 'b'"),
-        ("root,a\nx,b\nx,c\n", 3, "'x' is the parent of 'b', and itself a child of none; the top is called 'root'"),
+        ("root,a\nx,b\nx,c\n", 3, "'x' is the parent of 'b' but has no parent itself; the top is 'root'"),
         ("root,a\na,b\nroot,a\n", 4, "'a' is given twice as a child of 'root', first on line 2"),
-        ("root,a\na,root\n", 3, "'root' is the top of the tree, and cannot be a child of 'a'"),
+        ("root,a\na,root\n", 3, "'root' is the top of the tree and cannot be a child of 'a'"),
         ("root,a\na,\n", 3, "the label is empty"),
         ("root,a\na,b,c\n", 3, "3 cells, expected 2 as in the header"),
         ('root,a\nb,"c"d\n', 3, "not a CSV record"),
-        ("x,a\ny,b\n", 2, "nothing hangs below the top, which is called 'root'; without a parent are 'x', 'y'"),
-        ("", 1, "the file has no edge of a label tree"),
+        ("x,a\ny,b\n", 2, "the top, 'root', has no children; 'x', 'y' have no parent"),
+        ("", 1, "the file has no edges"),
     ],
 )
 def test_what_is_no_tree_is_reported_by_its_line(tmp_path: Path, rows: str, line: int, detail: str) -> None:
@@ -110,17 +110,17 @@ def test_what_is_no_tree_is_reported_by_its_line(tmp_path: Path, rows: str, line
         ("json", '{"a": {},\n\n"a": []}', 3, "'a' is given twice as a child of 'root', first on line 1"),
         ("json", '{"a": {},\n"b": "c"}', 2, "a string below 'b', expected an object, a list or null"),
         ("json", '["a",\n3]', 2, "'3' in a list below 'root', expected a name or an object"),
-        ("json", '{"a": {"b": {}}', 1, "the file ends before its brackets are closed"),
+        ("json", '{"a": {"b": {}}', 1, "the file ends before all brackets are closed"),
         ("json", '{"a": {"b": {},\n}}', 2, "'}' is not expected here"),
         ("json", '{"a":\n"b}', 2, "a string is not closed"),
         ("json", '{"a": {}}\n[]', 2, "'[' is not expected here"),
         ("paths", "a.b\nc\na.b\n", 3, "'a.b' is given twice, first on line 1"),
         ("paths", "a.b\nc..d\n", 2, "'c..d' has an empty part between its '.'"),
-        ("lshtc", "0 1\n2\n", 2, "'2' stands alone"),
+        ("lshtc", "0 1\n2\n", 2, "'2' is alone on its line"),
         ("lshtc", "0 1\n0 2\n5 3\n", 1, "2 nodes have no parent: '0', '5'; a tree has one top"),
         ("lshtc", "1 2\n2 1\n", 1, "2 nodes are in a cycle: '2' < '1' < '2'"),
         ("rcv1", "parent: None child: R\nCCAT: R\n", 2, "not of the form 'parent: A child: B"),
-        ("rcv1", "parent: None child: R\nparent: None child: S\n", 2, "'S' is a second top beside 'R'"),
+        ("rcv1", "parent: None child: R\nparent: None child: S\n", 2, "'S' is a second top besides 'R'"),
         ("paths", b"a\n\nb\xff\n", 3, "not valid UTF-8"),
         ("paths", " \n\n", 1, "the file is empty or has only blank lines"),
         ("paths", "\x1c\n\u2003\n", 1, "the file is empty or has only blank lines"),
@@ -136,7 +136,7 @@ def test_what_is_not_the_format_is_reported_by_its_line(
 
 def test_no_node_has_the_name_of_the_top(tmp_path: Path) -> None:
     (fault,) = faults(tmp_path, "csv", "parent,child\nall,a\na,root\n", root="all")
-    assert (fault.row, fault.detail) == (3, "'root' is how the top is called here; no other node can have the name")
+    assert (fault.row, fault.detail) == (3, "'root' is the reserved name of the top; no other node can have it")
 
 
 def test_all_faults_are_reported_at_once_and_twenty_are_shown(tmp_path: Path) -> None:
@@ -165,5 +165,16 @@ def test_edges_are_a_tree_where_every_node_leads_to_the_top(parents: list[int]) 
             ("root" if parent < 0 else f"n{parent}", f"n{node}") for node, parent in enumerate(parents)
         )
     else:
-        with pytest.raises(FormatError, match=r"cycle|child of none|nothing hangs"):
+        with pytest.raises(FormatError, match=r"cycle|has no parent itself|has no children"):
             edges.take()
+
+
+def test_a_list_of_codes_and_titles_is_a_flat_vocabulary(tmp_path: Path) -> None:
+    path = tmp_path / "tree"
+    path.write_text("code;title\n0110;Miller\n0120;Baker, pastry cook\n")
+    found = parse_hierarchy(path, "csv", HierarchyOptions())
+    assert found.tree.names == ("0110", "0120")
+    assert found.tree.depth == 1
+    assert found.labels["0120"].names == {"und": "Baker, pastry cook"}
+    for header in ("code,title,above", "code,other", "title,above"):
+        assert "it needs the columns parent and child" in faults(tmp_path, "csv", f"{header}\na,b,c\n"[:40])[0].detail

@@ -10,7 +10,7 @@ import pytest
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.hierarchies.vocabulary import Vocabulary
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 
 FOLDER = Path(os.environ.get("POLYMARGIN_BENCH_DATA", "not set")) / "vocabularies"
 BOUNDS = Bounds(nodes=100_000, depth=100, characters=1 << 28)

@@ -17,7 +17,7 @@ from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.hierarchies.several_parents import cycles, longest_ways
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
-from app.schemas.hierarchies.hierarchies import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions
 
 SKOS = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
 @prefix owl: <http://www.w3.org/2002/07/owl#> .
@@ -242,7 +242,7 @@ def test_a_compressed_file_is_read_as_it_is_unpacked(tmp_path: Path, pack: objec
     assert found.tree == expected.tree
     assert (facts(found), list(found.dropped)) == (facts(expected), list(expected.dropped))
     assert found.read_as == {"syntax": "turtle"}
-    with pytest.raises(FormatError, match="comes to more than 500 bytes"):
+    with pytest.raises(FormatError, match="decompresses to more than 500 bytes"):
         read_hierarchy(path, "skos", options, Bounds(n_bytes=500), lambda: None)
 
 
@@ -346,3 +346,50 @@ def test_there_is_a_cycle_where_the_longest_way_up_has_no_end(parents: dict[str,
     assert bool(found) == (len(longest_ways(parents)) < len(parents))
     for cycle in found:
         assert all(above in parents[child] for child, above in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+
+
+@pytest.mark.parametrize("brackets", [True, False])
+def test_a_list_of_uris_and_names_is_a_flat_vocabulary(tmp_path: Path, brackets: bool) -> None:
+    rows = [("http://example.org/p1", "cats"), ("http://example.org/p2", "dogs\t12.3")]
+    path = tmp_path / "subjects.tsv"
+    path.write_text("".join(f"<{uri}>\t{name}\n" if brackets else f"{uri}\t{name}\n" for uri, name in rows))
+    found = parse_hierarchy(path, "csv", HierarchyOptions(language="en"))
+    assert found.tree.edges == [("root", uri) for uri, _ in rows]
+    assert found.labels["http://example.org/p1"].names == {"en": "cats"}
+    assert found.labels["http://example.org/p2"].notation == "12.3"
+    path.write_text("<http://example.org/p1>\tcats\nno uri here\n")
+    with pytest.raises(FormatError, match="expected a URI, a tab and a name"):
+        parse_hierarchy(path, "csv")
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "line"),
+    [
+        ("csv", b"child,parent,name\na,root,one\nb,root,two\0\n", 3),
+        ("paths", b"one > two\none > t\0wo\n", 2),
+        ("json", b'{"a": null,\n "two\\u0000": null}', 2),
+        ("json", b'{"a": null,\n "\\ud800": null}', 2),
+        (
+            "skos",
+            b"@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n"
+            b"<http://x/1> a skos:Concept ; skos:prefLabel 'one'@en .\n"
+            b"<http://x/2> a skos:Concept ; skos:prefLabel 'two\\u0000'@en .\n",
+            3,
+        ),
+        ("obo", b"[Term]\nid: x:1\nname: one\n\n[Term]\nid: x:2\nname: t\0wo\n", 7),
+    ],
+)
+def test_names_that_cannot_be_stored_are_refused_with_their_line(
+    tmp_path: Path, format: str, content: bytes, line: int
+) -> None:
+    path = tmp_path / "vocabulary"
+    path.write_bytes(content)
+    with pytest.raises(FormatError) as caught:
+        parse_hierarchy(path, format)
+    assert [error.row for error in caught.value.errors] == [line]
+
+
+def test_pairs_of_surrogates_and_escaped_backslashes_are_text(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary"
+    path.write_bytes(b'{"\\ud83d\\ude00": null, "c:\\\\u0000": null}')
+    assert set(parse_hierarchy(path, "json").tree.names) == {"\U0001f600", "c:\\u0000"}

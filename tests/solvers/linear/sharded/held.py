@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Hub
+from solvers.sharding.shardable import shardable
 
 PARAMS = {"dtype": "float32", "max_epochs": 1}
 
@@ -25,16 +26,16 @@ def most_held(machine: str, n: int, d: int, k: int) -> tuple[int, int]:
 
 def _measured(machine: str, n: int, d: int, k: int) -> tuple[int, int]:
     solver = SOLVERS[machine](parse_params(machine, PARAMS))
-    for _ in solver.sharded(_text(60, 200, 5), Hub(1).exchange(0)):
+    for _ in shardable(solver).sharded(_text(60, 200, 5), Hub(1).exchange(0)):
         pass
     before = _resident("VmRSS")
     problem = _text(n, d, k)
-    # from here on the most that is resident counts anew: making the data took more
+    # from here on the peak of resident memory counts again: making the data took more
     Path("/proc/self/clear_refs").write_text("5")
-    for _ in solver.sharded(problem, Hub(1).exchange(0)):
+    for _ in shardable(solver).sharded(problem, Hub(1).exchange(0)):
         pass
     counts, n_features = np.bincount(problem.y), int(np.count_nonzero(np.bincount(problem.X.indices)))
-    (share,) = solver.forecast(counts, n_features, problem.X.nnz, 1).shares
+    (share,) = shardable(solver).forecast(counts, n_features, problem.X.nnz, 1).shares
     return _resident("VmHWM") - before, share.memory_bytes
 
 

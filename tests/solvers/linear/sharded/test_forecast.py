@@ -11,16 +11,15 @@ from held import most_held
 
 from solvers.core.problem import Problem
 from solvers.linear.sharded.batches.walk import BatchWalk
-from solvers.linear.sharded.dual_lists import DualLists
-from solvers.linear.sharded.forecast import forecast
+from solvers.linear.sharded.linear_shards import forecast
 from solvers.linear.sharded.score_exchange import ScoreTraining
-from solvers.linear.sharded.task import Plan
-from solvers.linear.sharded.weights.shard_weights import ShardWeights
-from solvers.numerics import scaling_search
+from solvers.linear.sharded.shard_weights import ShardWeights
+from solvers.linear.sharded.task import DualLists, Plan
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Hub
 from solvers.sharding.plan import LEAST, MOST, Rates
+from solvers.sharding.shardable import shardable
 
 
 def text(n=3000, d=4000, k=120, seed=0):
@@ -108,7 +107,7 @@ def test_bytes_of_many_shards_follow_from_those_of_few_within_a_fifth():
         hub = Hub(size)
 
         def work(rank, hub=hub):
-            for _ in solver.sharded(problem, hub.exchange(rank), kind="scores"):
+            for _ in shardable(solver).sharded(problem, hub.exchange(rank)):
                 pass
 
         with ThreadPoolExecutor(size) as pool:
@@ -139,35 +138,14 @@ def test_what_travels_lies_between_the_least_and_the_most(machine, made):
     def work(exchange):
         sent, post = [], exchange.post
         exchange.post = lambda arrays: sent.append(sum(array.nbytes for array in arrays)) or post(arrays)
-        for _ in solver.sharded(problem, exchange):
+        for _ in shardable(solver).sharded(problem, exchange):
             pass
         return sent
 
     reported = run_shards(size, work)
-    least, most = (solver.forecast(*facts(problem), size, rates) for rates in (LEAST, MOST))
+    least, most = (shardable(solver).forecast(*facts(problem), size, rates) for rates in (LEAST, MOST))
     assert least.rounds <= len(reported[0]) / epochs <= most.rounds
     assert least.bytes <= sum(map(sum, reported)) / epochs <= most.bytes
-
-
-def test_means_are_counted_beforehand():
-    problem, epochs, size = dots(n=300, d=2000), 2, 2
-    solver = SOLVERS["lee_lin_wahba"](
-        parse_params("lee_lin_wahba", {"max_epochs": epochs, "tol": 1e-9, "dtype": "float32"})
-    )
-    hub = Hub(size)
-
-    def work(rank):
-        for _ in solver.sharded(problem, hub.exchange(rank), kind="mean"):
-            pass
-
-    with ThreadPoolExecutor(size) as pool:
-        list(pool.map(work, range(size)))
-    found = solver.forecast(*facts(problem), size, kind="mean")
-    assert found.rounds == 23
-    assert 20 <= hub.rounds / epochs <= 23
-    # reports and certificates are not counted
-    beside = size * (10 * 32 + scaling_search.blank().nbytes + 3 * 8 * problem.n_samples)
-    assert 0 <= hub.bytes / epochs - found.bytes <= beside
 
 
 def test_more_shards_share_the_weights_and_pay_by_the_round():
@@ -193,7 +171,7 @@ def test_independent_shards_report_their_bounds_and_keep_every_dual_variable():
     assert wide.shares[0].memory_bytes > 4 * 30_000**2
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux alone counts the most memory anew")
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux can reset the peak of memory")
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", ["weston_watkins", "one_vs_rest"])
 def test_a_shards_process_holds_what_was_forecast_within_a_tenth(machine):

@@ -11,15 +11,15 @@ import scipy.sparse as sp
 from gangs import run_shards
 from problems import optimum, small
 
+import solvers.core.certified_ascent
 import solvers.linear.sharded.batches.walk
 import solvers.linear.sharded.training
+from solvers.core.certified_ascent import CERTIFY_SHARE
 from solvers.core.problem import Problem
-from solvers.linear.driver.ascent import CERTIFY_SHARE
 from solvers.linear.sharded.batches.batch import empty_batch, prepare, with_examples
-from solvers.linear.sharded.schedule_state import Schedule, blank_statistics
+from solvers.linear.sharded.batches.updates import solve
 from solvers.linear.sharded.score_exchange import ScoreTraining
-from solvers.linear.sharded.subproblem import solve
-from solvers.linear.sharded.task import Plan, Shard
+from solvers.linear.sharded.task import Plan, Schedule, Shard, blank_statistics
 from solvers.linear.sharded.training import train
 from solvers.numerics import coefficients
 from solvers.numerics.rows import arrange, weights
@@ -289,7 +289,7 @@ def test_the_gap_that_visits_measure_lies_between_the_certificates_before_and_af
     assert spared[-1][0].converged
     certificates = [step for step, _ in spared if np.isfinite(step.primal)]
     assert len(certificates) <= 3 + CERTIFY_SHARE * spared[-1][0].epoch
-    monkeypatch.setattr(solvers.linear.sharded.training, "CERTIFY_SHARE", 1.0)
+    monkeypatch.setattr(solvers.core.certified_ascent, "CERTIFY_SHARE", 1.0)
     gaps, estimates = [], []
     for step, state in in_shards(problem, plan, 2, keep=lambda state: {"schedule": state["schedule"]})[0]:
         if np.isfinite(step.primal):

@@ -18,11 +18,12 @@ from solvers.core.sharded_linear_model import ShardedLinearModel
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.core.stored_models import load_model
 from solvers.labels.stored_arrays import ArrayFault
-from solvers.linear.layouts import class_lists, hybrid_weights
+from solvers.linear.layouts import class_lists, hybrid_layout
 from solvers.linear.layouts.hybrid_layout import HybridLayout, weights_in
-from solvers.linear.sharded.forecast import forecast
-from solvers.linear.sharded.weights.sparse_part import sparse_model
+from solvers.linear.sharded.linear_shards import forecast
+from solvers.linear.sharded.shard_weights import sparse_model
 from solvers.registry import SOLVERS, parse_params
+from solvers.sharding.shardable import shardable
 
 machines = pytest.mark.parametrize("name", ["weston_watkins", "crammer_singer"])
 # to compile the loops of a training with lists takes a quarter of a minute
@@ -69,7 +70,7 @@ def weights_of(state: dict[str, Any]) -> Any:
         return state["W"][:, :n_own]
     n_features = len(state["W"]) + len(state["list_start"])
     every, columns = np.arange(n_features), np.arange(n_own, dtype=np.int32)
-    return hybrid_weights.to_csr(weights_in(state), every, n_features, n_own, columns).toarray()
+    return hybrid_layout.to_csr(weights_in(state), every, n_features, n_own, columns).toarray()
 
 
 def assert_alike(shards: Any, references: Any) -> None:
@@ -86,10 +87,10 @@ def assert_alike(shards: Any, references: Any) -> None:
 def model_of(solver: Any, problem: Problem, shards: Any) -> Any:
     """The model of the last steps, by the files of all shards."""
     states = [steps[-1][1] for steps in shards]
-    parts = [solver.part(problem, state) for state in states]
+    parts = [shardable(solver).part(problem, state) for state in states]
     arrays = {name: array for rank, part in enumerate(parts) for name, array in part.files(rank).items()}
-    owner = solver.partition(problem, len(shards))
-    return solver.assembled(problem, owner, arrays, [part.report() for part in parts])
+    owner = shardable(solver).partition(problem, len(shards))
+    return shardable(solver).assembled(problem, owner, arrays, [part.report() for part in parts])
 
 
 @trains
@@ -144,8 +145,8 @@ def test_shards_with_lists_resume_bit_for_bit(
 def cut(solver: Any, states: Any, rank: int, own: Any = None) -> Any:
     """The state of a shard from a checkpoint of all of them."""
     own = states[rank]["own"] if own is None else own
-    halves = [solver.split(state) for state in states]
-    return {**halves[0][1], **solver.gathered([alone for alone, _ in halves], own)}
+    halves = [shardable(solver).split(state) for state in states]
+    return {**halves[0][1], **shardable(solver).gathered([alone for alone, _ in halves], own)}
 
 
 @trains
@@ -157,7 +158,7 @@ def test_another_number_of_shards_goes_on_whatever_is_dense(name: str, before: i
     hot(before)
     begun = in_shards(solver, problem, 2, stop=2)
     hot(after)
-    owner = solver.partition(problem, 3)
+    owner = shardable(solver).partition(problem, 3)
     states = [
         cut(solver, [steps[-1][1] for steps in begun], rank, np.flatnonzero(owner == rank).astype(np.int32))
         for rank in range(3)
@@ -176,7 +177,7 @@ def test_columns_that_would_take_too_much_memory_are_made_afresh(name: str, monk
     begun = in_shards(solver, problem, 3, stop=2)
     monkeypatch.setattr(solvers.linear.layouts.hybrid_layout, "DENSE_CLASSES", 40)
     monkeypatch.setattr(solvers.linear.layouts.hybrid_layout, "FREQUENT", 2.0)
-    owner = solver.partition(problem, 2)
+    owner = shardable(solver).partition(problem, 2)
     states = [
         cut(solver, [steps[-1][1] for steps in begun], rank, np.flatnonzero(owner == rank).astype(np.int32))
         for rank in range(2)
@@ -262,14 +263,6 @@ def test_lists_that_outgrow_the_memory_allowed_end_all_shards() -> None:
         in_shards(solver, problem, 2)
 
 
-def test_weights_that_are_too_large_to_travel_are_refused() -> None:
-    problem, solver = many(), machine("weston_watkins", memory_mb=1)
-    wide = Problem.check(sp.csr_matrix(sp.random(3000, 2000, 0.01, random_state=0)), np.arange(3000) % 600)
-    solver.sharded(problem, _Nobody(), kind="weights")
-    with pytest.raises(TooLargeError, match=r"2 shards that exchange weights \(scores take less\) needs at least"):
-        solver.sharded(wide, _Nobody(), kind="weights")
-
-
 def test_files_of_a_part_that_do_not_fit_are_refused() -> None:
     W = sp.csr_matrix(np.eye(3, 2, dtype=np.float32))
     files: dict[str, Any] = {"features": np.arange(3), "bias": np.zeros(1), "indptr-0": W.indptr, "data-0": W.data}
@@ -289,10 +282,3 @@ def test_the_memory_of_lists_is_forecast_where_classes_are_many_or_memory_is_sho
     assert many_shards > 4 * 600_000 * 7_000
     short = forecast(counts, 600_000, 46_000_000, 4, 4, memory_mb=8000).shares[0].memory_bytes
     assert short < few
-    assert forecast(counts, 600_000, 46_000_000, 2, 4, kind="weights").shares[0].memory_bytes > 3 * dense
-
-
-class _Nobody:
-    """The exchange of a shard that never meets another."""
-
-    rank, size = 0, 2

@@ -4,23 +4,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gangs import run_shards
+from gangs import in_shards
 from problems import optimum, small
 
-import solvers.linear.sharded.sum_to_zero.training
+import solvers.linear.sharded.sum_exchange
 import solvers.linear.sharded.training
 from solvers.core.problem import Problem
-from solvers.linear.sharded.sum_to_zero.mean import MeanTraining
-from solvers.linear.sharded.sum_to_zero.sums import SumTraining
+from solvers.linear.sharded.sum_exchange import SumTraining
 from solvers.linear.sharded.task import Plan
-from solvers.numerics.rows import arrange
 from solvers.numerics.thread_pool import ThreadPool
 from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Hub
 from solvers.sharding.reshard import gather_columns, split
+from solvers.sharding.shardable import shardable
 
 MACHINES = ("lee_lin_wahba", "absolute_sum", "reinforced", "maximum_margin_regression")
-KINDS = ("sums", "mean")
 
 
 def machine(name, threads=1, **params):
@@ -35,65 +33,42 @@ def with_empty_and_weighted_rows(n=60, d=30, k=7):
     return replace(Problem.check(X.tocsr(), problem.y), weights=np.where(np.arange(n) % 3 == 0, 2.0, 0.5))
 
 
-def followed(solver, problem, exchange, state, kind):
-    """The steps of one shard, with copies of their states."""
-    return [
-        (step, {name: np.array(array) for name, array in step.state.items()})
-        for step in solver.sharded(problem, exchange, state, kind)
-    ]
-
-
-def in_shards(solver, problem, size, states=None, kind="sums"):
-    return run_shards(
-        size, lambda exchange: followed(solver, problem, exchange, states[exchange.rank] if states else None, kind)
-    )
-
-
-SLOW_MEANS = [pytest.param(name, "mean", marks=pytest.mark.slow) for name in MACHINES[1:]]
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"), [*((name, "sums") for name in MACHINES), ("lee_lin_wahba", "mean"), *SLOW_MEANS]
-)
-def test_any_number_of_shards_reaches_the_objective_of_none(name, kind):
+@pytest.mark.parametrize("name", MACHINES)
+def test_any_number_of_shards_reaches_the_objective_of_none(name):
     problem = with_empty_and_weighted_rows()
     solver = machine(name, C=0.3)
     *_, alone = solver.steps(problem)
     for size in (1, 2, 3, 7):
-        shards = in_shards(solver, problem, size, kind=kind)
+        shards = in_shards(solver, problem, size)
         step = shards[0][-1][0]
         assert step.converged
         assert step.primal == pytest.approx(alone.primal, rel=1e-3)
         W = np.zeros((problem.n_features, problem.n_classes))
         for steps in shards:
             assert repr((steps[-1][0].primal, steps[-1][0].dual)) == repr((step.primal, step.dual))
-            part = solver.part(problem, steps[-1][1])
+            part = shardable(solver).part(problem, steps[-1][1])
             W[np.ix_(part.features, part.own)] = part.W
         np.testing.assert_allclose(W.sum(axis=1), 0.0, atol=1e-5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("name", MACHINES)
-def test_the_bounds_enclose_the_optimum_and_meet_there(name, size, kind):
+def test_the_bounds_enclose_the_optimum_and_meet_there(name, size):
     problem = small()
     value, _ = optimum(name, problem, 0.5)
     solver = machine(name, C=0.5, tol=1e-5, dtype="float64", max_epochs=100_000)
-    for steps in in_shards(solver, problem, size, kind=kind):
+    for steps in in_shards(solver, problem, size):
         step = steps[-1][0]
         assert step.converged
         assert step.dual <= value * (1 + 1e-8)
         assert step.primal == pytest.approx(value, rel=2e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_bits_do_not_depend_on_threads(monkeypatch, kind):
-    monkeypatch.setattr(solvers.linear.sharded.sum_to_zero.training, "COLUMNS", 2)
+def test_the_bits_do_not_depend_on_threads(monkeypatch):
+    monkeypatch.setattr(solvers.linear.sharded.sum_exchange, "COLUMNS", 2)
     problem = with_empty_and_weighted_rows()
-    expected, found = (
-        in_shards(machine("lee_lin_wahba", threads, max_epochs=3), problem, 2, kind=kind) for threads in (1, 3)
-    )
+    expected, found = (in_shards(machine("lee_lin_wahba", threads, max_epochs=3), problem, 2) for threads in (1, 3))
     for steps, references in zip(found, expected, strict=True):
         assert len(steps) == len(references)
         for (_, state), (_, reference) in zip(steps, references, strict=True):
@@ -101,53 +76,25 @@ def test_the_bits_do_not_depend_on_threads(monkeypatch, kind):
                 np.testing.assert_array_equal(state[name], array, err_msg=name)
 
 
-@pytest.mark.parametrize("kind", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])])
-def test_a_resumed_run_repeats_the_uninterrupted_one_and_goes_on_in_other_numbers_of_shards(monkeypatch, kind):
+def test_a_resumed_run_repeats_the_uninterrupted_one_and_goes_on_in_other_numbers_of_shards(monkeypatch):
     monkeypatch.setattr(solvers.linear.sharded.training, "SLICE_PRODUCTS", 2_000)
     problem, solver = with_empty_and_weighted_rows(), machine("lee_lin_wahba")
-    whole = in_shards(solver, problem, 2, kind=kind)
+    whole = in_shards(solver, problem, 2)
     last = whole[0][-1][0]
     assert len(whole[0]) > 6
     for stop in (0, len(whole[0]) // 2, len(whole[0]) - 2):
-        resumed = in_shards(solver, problem, 2, [steps[stop][1] for steps in whole], kind)
+        resumed = in_shards(solver, problem, 2, [steps[stop][1] for steps in whole])
         for steps, reference in zip(resumed, whole, strict=True):
             assert len(steps) == len(reference) - stop - 1
             for name, array in reference[-1][1].items():
                 np.testing.assert_array_equal(steps[-1][1][name], array, err_msg=name)
-    cut = [split(steps[len(whole[0]) // 2][1], solver.columns) for steps in whole]
-    owners = [steps[0][1]["own"] for steps in in_shards(machine("lee_lin_wahba", max_epochs=1), problem, 3, kind=kind)]
+    cut = [split(steps[len(whole[0]) // 2][1], shardable(solver).columns) for steps in whole]
+    owners = [steps[0][1]["own"] for steps in in_shards(machine("lee_lin_wahba", max_epochs=1), problem, 3)]
     states = [{**cut[0][1], **gather_columns([alone for alone, _ in cut], own)} for own in owners]
-    resumed = in_shards(solver, problem, 3, states, kind)[0]
+    resumed = in_shards(solver, problem, 3, states)[0]
     assert resumed[-1][0].converged
     assert resumed[-1][0].primal == pytest.approx(last.primal, rel=1e-3)
     assert resumed[0][0].epoch >= whole[0][len(whole[0]) // 2][0].epoch
-
-
-def test_with_the_mean_held_a_training_takes_the_same_steps_in_any_number_of_shards():
-    problem, solver = with_empty_and_weighted_rows(), machine("lee_lin_wahba", dtype="float64", max_epochs=4)
-    expected, *others = (in_shards(solver, problem, size, kind="mean")[0] for size in (1, 2, 3))
-    for steps in others:
-        assert len(steps) == len(expected)
-        for (step, _), (reference, _) in zip(steps, expected, strict=True):
-            assert (step.primal, step.dual) == pytest.approx((reference.primal, reference.dual), rel=1e-10, nan_ok=True)
-
-
-def test_with_the_mean_held_the_dual_rises_at_every_tenth_and_the_weights_are_those_of_the_dual_variables():
-    problem, solver = with_empty_and_weighted_rows(), machine("lee_lin_wahba")
-    k, rows = problem.n_classes, np.arange(problem.n_samples)
-    X = problem.X[:, arrange(problem.X, np.dtype(np.float64))[1]]
-    plan = Plan(3.0, 1e-6, 3, np.dtype(np.float64), 0, 6.0)
-    with ThreadPool(1) as thread_pool:
-        training = MeanTraining(problem, plan, solver.margins(k), Hub(1).exchange(0), thread_pool)
-        duals = [0.0]
-        for examples in np.array_split(np.tile(training.filled, 4), 40):
-            training._alternate(examples)
-            assert (training.alpha[rows, problem.y] == 0.0).all()
-            u = -(X.T @ training.alpha)
-            np.testing.assert_allclose(training.shard.W[:, :k], u - u.mean(axis=1, keepdims=True), atol=1e-12)
-            duals.append(training.alpha.sum() - 0.5 * (training.shard.W**2).sum())
-    assert (np.diff(duals) >= -1e-12 * np.abs(duals[1:])).all()
-    assert duals[-1] > 1.02 * duals[10] > 0.0
 
 
 @pytest.mark.slow
@@ -179,7 +126,7 @@ def test_the_roots_take_a_few_rounds_a_batch(monkeypatch):
 
     monkeypatch.setattr(SumTraining, "_move", counted)
     hub = Hub(1)
-    for _ in solver.sharded(problem, hub.exchange(0)):
+    for _ in shardable(solver).sharded(problem, hub.exchange(0)):
         pass
     assert sum(batches) == 2 * 400
     assert len(batches) < hub.rounds < 8 * len(batches)

@@ -1,0 +1,1 @@
+"""Who may use the service: keys, sign-ins, workspaces, quotas, rate limits and the audit log."""

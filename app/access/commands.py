@@ -1,0 +1,134 @@
+"""Commands: keys, audit and usage."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, cast
+
+import typer
+
+from app.access.schemas import AuditEntry, Key, Role
+from app.client import Client
+from app.command_line.output import Json, console, print_json, table
+
+keys = typer.Typer(help="Create and revoke API keys (administrators only).", no_args_is_help=True)
+
+
+@keys.command()
+def create(
+    name: Annotated[str, typer.Argument(help="Name of the key in the list.")],
+    role: Annotated[str, typer.Option(help="viewer (reads, predicts), editor (uploads, trains) or admin.")] = "viewer",
+    days: Annotated[
+        float | None, typer.Option(min=0.001, max=36_500, help="The key expires after this many days.")
+    ] = None,
+    workspace: Annotated[str | None, typer.Option(help="Workspace of the key. Default: your workspace.")] = None,
+    json: Json = False,
+) -> None:
+    """Create a key; its secret is shown only once."""
+    expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
+    with Client() as client:
+        key = client.keys.create(name, cast(Role, role), expires_at, workspace)
+    if json:
+        print_json(key)
+        return
+    console(json).print(
+        table(
+            ["key", key.name],
+            [
+                ("id", key.id),
+                ("workspace", key.workspace),
+                ("role", key.role),
+                ("ends", _day(key.expires_at)),
+                ("secret", key.secret),
+            ],
+        )
+    )
+
+
+@keys.command("list")
+def list_(json: Json = False) -> None:
+    """List the newest keys, without their secrets."""
+    with Client() as client:
+        page = client.keys.list()
+    if json:
+        print_json(page)
+        return
+    rows = [
+        (key.name, key.workspace, key.role, _state(key), _day(key.expires_at), _day(key.last_used_at), key.id)
+        for key in page.items
+    ]
+    console(json).print(table(["name", "workspace", "role", "state", "ends", "last used", "id"], rows))
+
+
+@keys.command()
+def revoke(
+    key: Annotated[str, typer.Argument(help="Name or id; the id for keys of other workspaces.")], json: Json = False
+) -> None:
+    """Revoke a key; it stops working immediately."""
+    with Client() as client:
+        client.keys.revoke(key)
+    if json:
+        print_json({"revoked": key})
+    else:
+        console(json).print(f"Revoked {key}", markup=False)
+
+
+def _state(key: Key) -> str:
+    return "revoked" if key.revoked else "expired" if key.expired else "valid"
+
+
+def _day(moment: datetime | None) -> str | None:
+    return None if moment is None else f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def audit(
+    key: Annotated[str | None, typer.Option(help="Only changes made with this key, by name or id.")] = None,
+    thing: Annotated[str | None, typer.Option(help="Only changes of this object, by name or id.")] = None,
+    days: Annotated[float | None, typer.Option(min=0.0, max=36_500, help="Only the last this many days.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of entries to show.")] = 50,
+    json: Json = False,
+) -> None:
+    """List who changed what, newest first (administrators only)."""
+    since = None if days is None else datetime.now(UTC) - timedelta(days=days)
+    with Client() as client:
+        page = client.audit.list(key, thing, since, page_size=limit)
+    if json:
+        print_json(page)
+        return
+    rows = [
+        (f"{entry.at.astimezone():%Y-%m-%d %H:%M:%S}", entry.key, entry.method, _thing(entry), _change(entry))
+        for entry in page.items
+    ]
+    console(json).print(table(["when", "key", "method", "what", "change"], rows))
+
+
+def _thing(entry: AuditEntry) -> str:
+    return entry.path if entry.what is None else f"{entry.what} {entry.name or entry.thing or ''}"
+
+
+def _change(entry: AuditEntry) -> str:
+    if entry.what is None:
+        return ""
+    if entry.what == "rule_run" and entry.after is not None:
+        return ", ".join(f"{name}: {value}" for name, value in entry.after.items() if value is not None)
+    if entry.before is None or entry.after is None:
+        return "made" if entry.before is None else "removed"
+    names = sorted({*entry.before, *entry.after})
+    return ", ".join(f"{name}: {entry.before.get(name)} -> {entry.after.get(name)}" for name in names)
+
+
+def usage(json: Json = False) -> None:
+    """Show the jobs and bytes of your workspace, and its limits."""
+    with Client() as client:
+        found = client.usage()
+    if json:
+        print_json(found)
+        return
+    rows = [
+        ("unfinished jobs", f"{found.jobs:,}", _most(found.max_jobs)),
+        ("stored bytes", f"{found.stored_bytes:,}", _most(found.max_stored_bytes)),
+        ("requests per second of a key", None, _most(found.requests_per_second)),
+    ]
+    console(json).print(table(["workspace " + found.workspace, "now", "at most"], rows))
+
+
+def _most(number: float | None) -> str:
+    return "unlimited" if number is None else f"{number:,.15g}"

@@ -1,1 +1,0 @@
-"""What routes share: paths, bodies, parameters, problems, jobs that are queued once, and the API's description."""

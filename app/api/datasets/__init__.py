@@ -1,1 +1,0 @@
-"""Routes for datasets, and for files as they come."""

@@ -1,1 +1,0 @@
-"""Routes for models, their versions and aliases, and for versions that go or come back."""

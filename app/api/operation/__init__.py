@@ -1,1 +1,0 @@
-"""Routes for those who run the service: health, metrics, status, storage."""

@@ -1,1 +1,0 @@
-"""Routes for feedback, and for rules that train a model again."""

@@ -1,0 +1,1 @@
+"""Plumbing that all commands share: options, output, progress."""

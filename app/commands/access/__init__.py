@@ -1,1 +1,0 @@
-"""Commands for keys, the audit log, and what a workspace has."""

@@ -1,1 +1,0 @@
-"""What commands share: options, instances, what they print, and the live view of a job."""

@@ -1,1 +1,0 @@
-"""Commands for datasets, and for files that were sent in pieces."""

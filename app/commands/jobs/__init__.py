@@ -1,1 +1,0 @@
-"""Commands that submit jobs and show them: training, tuning, smaller copies, previews."""

@@ -1,1 +1,0 @@
-"""Commands for models, their versions and aliases."""

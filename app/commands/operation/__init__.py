@@ -1,1 +1,0 @@
-"""Commands for those who run the service."""

@@ -1,1 +1,0 @@
-"""Commands that ask models, and look at how they answer."""

@@ -1,1 +1,0 @@
-"""Commands for feedback, and for rules that train a model again."""

@@ -1,0 +1,1 @@
+"""Datasets: uploads, imports, rows, versions, appending and corrections."""

@@ -1,0 +1,290 @@
+"""Datasets of a remote service: upload, wait until ready, inspect, delete."""
+
+import bz2
+import gzip
+import io
+import lzma
+import re
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Literal, Self
+
+from pydantic import PrivateAttr, TypeAdapter
+
+from app.datasets.schemas import (
+    EXTENSIONS,
+    DatasetFormat,
+    DatasetRows,
+    DatasetStatistics,
+    DatasetVersion,
+    ImportOptions,
+    NewRows,
+)
+from app.datasets.schemas import Dataset as DatasetBody
+from app.jobs.client import POLL_SECONDS, Job, job_of
+from app.jobs.schemas import FeaturePreview
+from app.jobs.schemas import Job as JobBody
+from app.remote.errors import ConflictError, JobFailedError, NotFoundError, TimedOutError
+from app.remote.files import is_large, send_file
+from app.remote.transport import Transport
+from app.schemas import Page, ProblemDocument
+
+_VERSIONS = TypeAdapter(list[DatasetVersion])
+COMPRESSED = (".gz", ".bz2", ".zst", ".xz")
+_LONGEST_LINE = 1 << 20
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def _unzstded(path: Path) -> Any:
+    # it takes a while to load, which a client without such a file need not wait for
+    from pyarrow import CompressedInputStream, OSFile
+
+    return io.BufferedReader(CompressedInputStream(OSFile(str(path)), "zstd"))
+
+
+_OPENERS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _unzstded}
+
+
+class Dataset(DatasetBody):
+    """A dataset as last fetched; ``refresh`` and ``wait`` update it."""
+
+    _transport: Transport = PrivateAttr()
+
+    def refresh(self) -> Self:
+        body = self._transport.get(DatasetBody, f"/datasets/{self.id}")
+        for name in DatasetBody.model_fields:
+            setattr(self, name, getattr(body, name))
+        return self
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Wait until the service has imported the file.
+
+        Raises
+        ------
+        TimedOutError
+            ``timeout`` seconds have passed; the import goes on.
+        JobFailedError
+            The file is not valid; ``errors`` lists the first faulty rows.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.refresh().state == "importing":
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimedOutError(f"Dataset {self.name} is still importing after {timeout:g} seconds")
+            self._transport.sleep(POLL_SECONDS)
+        if self.state == "ready":
+            return self
+        if self.error is None:
+            raise JobFailedError(f"The import of dataset {self.name} did not succeed")
+        raise JobFailedError(f"The import of dataset {self.name} failed: {self.error.detail}", self.error.errors)
+
+
+class Datasets:
+    """The service's datasets."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def upload(
+        self,
+        path: str | Path,
+        name: str | None = None,
+        format: DatasetFormat | None = None,
+        **options: str | bool | Sequence[str] | None,
+    ) -> Dataset:
+        """Send a file, read from disk piece by piece.
+
+        Parameters
+        ----------
+        path : str or Path
+        name : str, optional
+            Name of the dataset; default: the file's name up to its first dot.
+        format : name of a format, or None
+            Default: detected from the file's extension, or by the service from its content.
+        **options
+            The fields of app.datasets.schemas.ImportOptions, as label_column, text_columns, encoding; ``for_model``, a
+            model that will predict these rows; and ``resume``, the id of an interrupted upload of this file, which
+            the error names.
+
+        Raises
+        ------
+        UploadInterruptedError
+            The upload of a large file was interrupted.
+        InvalidInputError
+            The format cannot be detected, or does not support one of the options.
+        ConflictError
+            The name is taken; for large files this is checked before anything is sent.
+        """
+        file = Path(path)
+        name = name or file.name.partition(".")[0]
+        if options.get("resume") is None and is_large(file):
+            self._require_free(name)
+        chosen = format or format_of(file)
+        body = send_file(self._transport, "/datasets", file, ImportOptions, options | {"name": name, "format": chosen})
+        return self._dataset(DatasetBody.model_validate_json(body))
+
+    def _require_free(self, name: str) -> None:
+        try:
+            found = self.get(name)
+        except NotFoundError:
+            return
+        if found.state != "failed":
+            detail = f"a dataset named {name!r} already exists: choose another name, or append to that dataset"
+            what = {"type": "urn:polymargin:problem:conflict", "title": "The name is taken", "code": "conflict"}
+            raise ConflictError(ProblemDocument(status=409, detail=detail, **what))
+
+    def append(
+        self,
+        dataset: str,
+        path: str | Path,
+        part: Literal["train", "test", "validation"] | None = None,
+        format: DatasetFormat | None = None,
+        **options: str | bool | Sequence[str] | None,
+    ) -> Job:
+        """Append a file's rows; the job makes the dataset's next version.
+
+        Parameters
+        ----------
+        dataset : str
+            Id or name.
+        path : str or Path
+        part : {"train", "test", "validation"} or None
+            Part of the rows without a split of their own; default: train, if the dataset has parts.
+        format, **options
+            As for ``upload``; options that are not given are those of the dataset's first file.
+
+        Raises
+        ------
+        ConflictError
+            The dataset is not ready, or other rows are being appended.
+        """
+        file = Path(path)
+        query = options | {"part": part, "format": format or format_of(file)}
+        body = send_file(self._transport, f"/datasets/{dataset}/rows", file, NewRows, query)
+        return job_of(JobBody.model_validate_json(body), self._transport)
+
+    def preview(
+        self,
+        dataset: str,
+        row: int = 0,
+        text: Mapping[str, Any] | None = None,
+        columns: Mapping[str, Any] | None = None,
+    ) -> FeaturePreview:
+        """Preview the features of one row under a job's recipe, fitted on a sample of the training rows.
+
+        Parameters
+        ----------
+        dataset : str
+            Id or name.
+        row : int
+            Counted from 0.
+        text, columns : mapping, optional
+            As in a job's request.
+        """
+        body: dict[str, Any] = {"row": row}
+        body |= {name: recipe for name, recipe in (("text", text), ("columns", columns)) if recipe is not None}
+        return self._transport.post(FeaturePreview, f"/datasets/{dataset}/preview", body)
+
+    def correct(
+        self,
+        dataset: str,
+        labels: Mapping[int, str | Sequence[str]],
+        before: Mapping[int, str | Sequence[str]] | None = None,
+    ) -> Job:
+        """Correct the labels of rows; the job makes the dataset's next version.
+
+        Parameters
+        ----------
+        dataset : str
+            Id or name.
+        labels : mapping of int to str or sequence of str
+            Labels by row number: one label, or all labels.
+        before : mapping of int to str or sequence of str, optional
+            The labels being corrected; if a row has other labels by now, the whole request is rejected.
+
+        Raises
+        ------
+        InvalidInputError
+            A row does not exist, or cannot have these labels.
+        ConflictError
+            The dataset is not ready, its next version is being made, or the rows already have these labels.
+        """
+        given: dict[int, dict[str, object]] = {
+            row: {"row": row, "labels": _listed(reported)} for row, reported in labels.items()
+        }
+        for row, reported in (before or {}).items():
+            given[row]["before"] = _listed(reported)
+        body = {"corrections": list(given.values())}
+        return job_of(self._transport.post(JobBody, f"/datasets/{dataset}/corrections", body), self._transport)
+
+    def versions(self, dataset: str) -> Sequence[DatasetVersion]:
+        """List all versions of a dataset, newest first."""
+        answer = self._transport.send("GET", f"/datasets/{dataset}/versions")
+        return _VERSIONS.validate_json(answer.content)
+
+    def example(self) -> Dataset:
+        """The example dataset ``docstrings``, created with its hierarchy if missing."""
+        return self._dataset(self._transport.post(DatasetBody, "/datasets/example"))
+
+    def get(self, dataset: str) -> Dataset:
+        return self._dataset(self._transport.get(DatasetBody, f"/datasets/{dataset}"))
+
+    def list(self, page_size: int = 50, page_token: str | None = None, old_failures: bool = False) -> Page[DatasetBody]:
+        """One page, newest first; ``old_failures`` includes imports that failed more than a day ago."""
+        query = {"page_size": page_size, "page_token": page_token, "old_failures": old_failures or None}
+        return self._transport.get(Page[DatasetBody], "/datasets", **query)
+
+    def statistics(self, dataset: str, offset: int = 0, limit: int = 1000) -> DatasetStatistics:
+        """Statistics of a dataset, with a page of its classes."""
+        return self._transport.get(DatasetStatistics, f"/datasets/{dataset}/statistics", offset=offset, limit=limit)
+
+    def rows(self, dataset: str, offset: int = 0, limit: int = 20, whole: bool = False) -> DatasetRows:
+        """Rows of a dataset starting at ``offset``, shortened, or up to 20 ``whole`` rows."""
+        path = f"/datasets/{dataset}/rows"
+        return self._transport.get(DatasetRows, path, offset=offset, limit=limit, whole=whole or None)
+
+    def error_report(self, dataset: str) -> bytes:
+        """Faulty rows of a failed import as CSV: line, column, fault; at most 100,000."""
+        return self._transport.send("GET", f"/datasets/{dataset}/errors").content
+
+    def delete(self, dataset: str, force: bool = False) -> None:
+        """Delete a dataset; ``force`` is required if a model was trained on it."""
+        self._transport.send("DELETE", f"/datasets/{dataset}", params={"force": "true"} if force else None)
+
+    def _dataset(self, body: DatasetBody) -> Dataset:
+        dataset = Dataset.model_validate(body.model_dump())
+        dataset._transport = self._transport
+        return dataset
+
+
+def format_of(path: Path) -> DatasetFormat | None:
+    """The format of a file by its extension; None if the content must decide, as for Annif's .tsv corpora."""
+    found = EXTENSIONS.get(path.with_name(plain_name(path)).suffix.lower().removeprefix("."))
+    return None if found == "tsv" and b"\t<" in _first_line(path) else found
+
+
+def _first_line(path: Path) -> bytes:
+    """The first line of a file, decompressed; empty if the file is damaged, which the service then reports."""
+    try:
+        with _OPENERS.get(path.suffix.lower(), _opened)(path) as file:
+            return bytes(file.readline(_LONGEST_LINE))
+    except (EOFError, OSError, lzma.LZMAError, zlib.error):
+        return b""
+
+
+def plain_name(path: Path) -> str:
+    """A file's name without its compression extension."""
+    return path.stem if path.suffix.lower() in COMPRESSED else path.name
+
+
+def name_of(path: Path) -> str:
+    """The default name of a file's dataset or hierarchy: the file's name, reduced to valid characters."""
+    return re.sub(r"^[^A-Za-z0-9]+", "", re.sub(r"[^A-Za-z0-9._-]+", "-", Path(plain_name(path)).stem))[:128]
+
+
+def _listed(labels: str | Sequence[str]) -> list[str]:
+    return [labels] if isinstance(labels, str) else list(labels)

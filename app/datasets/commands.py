@@ -1,0 +1,293 @@
+"""Commands: datasets and uploads."""
+
+from pathlib import Path
+from typing import Annotated, Any, cast, get_args
+
+import typer
+from pydantic import ValidationError
+
+from app.client import Client
+from app.command_line.option_names import OptionNames
+from app.command_line.output import Json, console, fail, option, options_of, print_json, table
+from app.command_line.output import number as rounded
+from app.datasets.client import name_of
+from app.datasets.label_columns import chosen_label_column
+from app.datasets.recipe_schemas import ColumnSummary
+from app.datasets.schemas import Dataset, DatasetFormat, DatasetRow, FromUpload, ImportOptions, LabelCorrection, NewRows
+from app.remote.errors import ClientError
+
+datasets = typer.Typer(help="Upload and manage datasets.", no_args_is_help=True)
+
+_FORMAT = f"{', '.join(get_args(DatasetFormat))}; default: detected from the file's extension or content."
+_RESUME = "Resume the interrupted upload of this file; the error message shows the id."
+
+Ref = Annotated[str, typer.Argument(metavar="DATASET", help="Name or id.")]
+
+
+@datasets.command()
+@options_of(ImportOptions)
+def upload(
+    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="File to upload.")],
+    name: Annotated[str | None, typer.Option(help="Default: the file's name without extensions.")] = None,
+    format: Annotated[str | None, typer.Option(help=_FORMAT)] = None,
+    wait: Annotated[bool, typer.Option(help="Wait until the service has imported the file.")] = True,
+    resume: Annotated[str | None, typer.Option(help=_RESUME)] = None,
+    json: Json = False,
+    **options: str | bool | list[str] | None,
+) -> None:
+    """Upload a dataset file; it may be compressed."""
+    out = console(json)
+    options["resume"] = resume
+    labels = chosen_label_column(path, format, options)
+    if labels is not None:
+        options["label_column"] = labels
+    with Client() as client, out.status("Uploading"):
+        dataset = client.datasets.upload(path, name or name_of(path), cast(DatasetFormat | None, format), **options)
+        if wait:
+            dataset.wait()
+        inferred = client.datasets.statistics(dataset.id).columns if wait and options.get("infer_columns") else None
+    _show(dataset, json)
+    for column in inferred or []:
+        if column.why is not None:
+            out.print(f"Note: column {column.name!r} is left out: {column.why}.", markup=False)
+
+
+@datasets.command()
+@options_of(NewRows, without=("part", "format", *FromUpload.model_fields))
+def append(
+    dataset: Ref,
+    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="File of rows to append.")],
+    part: Annotated[str | None, option(NewRows, "part", metavar="train|test|validation")] = None,
+    format: Annotated[str | None, typer.Option(help=_FORMAT)] = None,
+    wait: Annotated[bool, typer.Option(help="Wait until the service has appended the rows.")] = True,
+    resume: Annotated[str | None, typer.Option(help=_RESUME)] = None,
+    json: Json = False,
+    **options: str | bool | list[str] | None,
+) -> None:
+    """Append a file's rows; this makes a new version of the dataset, and earlier jobs keep theirs."""
+    out = console(json)
+    options["resume"] = resume
+    with Client() as client, out.status("Uploading"):
+        job = client.datasets.append(dataset, path, cast(Any, part), cast(DatasetFormat | None, format), **options)
+        if wait:
+            job.wait()
+        body = client.datasets.get(dataset)
+    _show(body, json)
+
+
+@datasets.command()
+def correct(
+    dataset: Ref,
+    row: Annotated[int | None, typer.Argument(help="Row number, from 0.", show_default=False)] = None,
+    labels: Annotated[list[str] | None, typer.Argument(help="All correct labels.", show_default=False)] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help='Instead of ROW and LABELS: a file of JSON lines such as {"row": 7, "labels": ["a"]}.',
+        ),
+    ] = None,
+    wait: Annotated[bool, typer.Option(help="Wait until the service has made the new version.")] = True,
+    json: Json = False,
+) -> None:
+    """Correct the labels of rows; this makes a new version of the dataset, and earlier jobs keep theirs."""
+    if (row is None) == (file is None):
+        raise typer.BadParameter("give either a row with its labels or --file", param_hint="--file")
+    with Client() as client, console(json).status("Correcting"):
+        if file is None:
+            job = client.datasets.correct(dataset, {cast(int, row): labels or []})
+        else:
+            given = _corrections(file)
+            before = {each.row: each.before for each in given if each.before is not None}
+            job = client.datasets.correct(dataset, {each.row: each.labels for each in given}, before)
+        if wait:
+            job.wait()
+        body = client.datasets.get(dataset)
+    _show(body, json)
+
+
+@datasets.command()
+def versions(dataset: Ref, json: Json = False) -> None:
+    """List the versions of a dataset, newest first."""
+    with Client() as client:
+        found = client.datasets.versions(dataset)
+    if json:
+        print_json(found)
+        return
+    rows = [(each.version, each.n_rows, each.n_train, each.sha256[:16], f"{each.created_at:%F %T}") for each in found]
+    console(json).print(table(["version", "rows", "train", "sha256", "made (UTC)"], rows))
+
+
+@datasets.command()
+def example(json: Json = False) -> None:
+    """Create an example dataset: docstrings of Python libraries by module, with a hierarchy of the modules."""
+    with Client() as client, console(json).status("Making"):
+        dataset = client.datasets.example()
+        dataset.wait()
+    _show(dataset, json)
+
+
+@datasets.command()
+def errors(
+    dataset: Ref,
+    output: Annotated[Path | None, typer.Option(dir_okay=False, help="Output file; default: stdout.")] = None,
+) -> None:
+    """Show all faulty rows of a failed import as CSV: line, column, fault."""
+    with Client() as client:
+        report = client.datasets.error_report(dataset)
+    if output is None:
+        typer.echo(report, nl=False)
+    else:
+        output.write_bytes(report)
+
+
+@datasets.command("list")
+def list_(
+    old_failures: Annotated[
+        bool, typer.Option("--old-failures", help="Include imports that failed more than a day ago.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """List the newest datasets."""
+    with Client() as client:
+        page = client.datasets.list(old_failures=old_failures)
+    if json:
+        print_json(page)
+        return
+    rows = [(item.name, item.state, item.kind, item.n_rows, item.n_classes, item.size_bytes) for item in page.items]
+    console(json).print(table(["name", "state", "kind", "rows", "classes", "bytes"], rows))
+
+
+@datasets.command()
+def show(dataset: Ref, json: Json = False) -> None:
+    """Show one dataset with its largest classes and warnings."""
+    with Client() as client:
+        body = client.datasets.get(dataset)
+        statistics = client.datasets.statistics(dataset) if body.state == "ready" else None
+    _show(body, json)
+    if statistics is not None:
+        if statistics.labels_per_row is not None:
+            sizes = statistics.labels_per_row
+            console(json).print(f"{sizes.least} to {sizes.most} labels per row, {sizes.mean:.2f} on average")
+        if statistics.languages is not None:
+            shares = ", ".join(f"{each.language} {each.share:.0%}" for each in statistics.languages.shares)
+            console(json).print(f"Languages of {statistics.languages.n_rows} texts: {shares}", markup=False)
+        rows = [(count.label, count.train, count.test, count.validation) for count in statistics.classes[:10]]
+        titles = ["label", "train", "test", "validation"]
+        shown = len(titles) if statistics.n_validation else 3
+        console(json).print(table(titles[:shown], [row[:shown] for row in rows]))
+        if statistics.columns is not None:
+            reported = ["column", "is", "missing", "levels", "least", "most", "mean"]
+            console(json).print(table(reported, map(_column, statistics.columns)))
+        for warning in statistics.warnings:
+            console(json).print(f"Note: {warning.detail}.", markup=False)
+
+
+@datasets.command()
+def rows(
+    dataset: Ref,
+    offset: Annotated[int, typer.Option(help="First row to show, from 0.")] = 0,
+    limit: Annotated[int, typer.Option(help="Number of rows to show.")] = 20,
+    whole: Annotated[bool, typer.Option("--whole", help="Show whole rows, at most 20.")] = False,
+    json: Json = False,
+) -> None:
+    """Show rows of a dataset, shortened."""
+    with Client() as client:
+        found = client.datasets.rows(dataset, offset, limit, whole)
+    if json:
+        print_json(found)
+        return
+    shown = [
+        (each.row, each.label if each.labels is None else ", ".join(each.labels), each.split,
+         _content(each))
+        for each in found.rows
+    ]  # fmt: skip
+    console(json).print(table(["row", "label", "part", "content"], shown))
+
+
+@datasets.command()
+def delete(
+    dataset: Ref,
+    force: Annotated[bool, typer.Option("--force", help="Delete even if models were trained on it.")] = False,
+    json: Json = False,
+) -> None:
+    """Delete a dataset and its files."""
+    with Client() as client:
+        client.datasets.delete(dataset, force)
+    if json:
+        print_json({"deleted": dataset})
+    else:
+        console(json).print(f"Deleted {dataset}", markup=False)
+
+
+def _column(column: ColumnSummary) -> tuple[object, ...]:
+    role = column.role if column.why is None else f"{column.role}: {column.why}"
+    return (column.name, role, column.missing, column.levels, *map(rounded, (column.least, column.most, column.mean)))
+
+
+def _content(row: DatasetRow) -> str:
+    if row.record is not None:
+        return ", ".join(f"{name}={'-' if value is None else value}" for name, value in row.record.items())
+    return row.text or " ".join(f"{index}:{value:g}" for index, value in row.features or [])
+
+
+def _show(dataset: Dataset, json: bool) -> None:
+    if json:
+        print_json(dataset)
+        return
+    values = dataset.model_dump(mode="json", exclude={"error"}, exclude_none=True)
+    console(json).print(table(["dataset", dataset.name], values.items()))
+    if dataset.error is not None:
+        error = ClientError("", dataset.error.errors)
+        fail(f"the import failed: {dataset.error.detail}", json, error, OptionNames(ImportOptions.model_fields))
+
+
+def _corrections(file: Path) -> list[LabelCorrection]:
+    """The corrections in a file of JSON lines, at most one per row."""
+    corrections: list[LabelCorrection] = []
+    lines: dict[int, int] = {}
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):
+        try:
+            each = LabelCorrection.model_validate_json(line, strict=True)
+        except ValidationError as error:
+            wrong = f'line {number} of the file is not of the form {{"row": 7, "labels": ["a"]}}: {_first_fault(error)}'
+            raise typer.BadParameter(wrong, param_hint="--file") from None
+        if lines.setdefault(each.row, number) != number:
+            twice = f"lines {lines[each.row]} and {number} of the file both correct row {each.row}"
+            raise typer.BadParameter(twice, param_hint="--file")
+        corrections.append(each)
+    return corrections
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors()[0]
+    return ": ".join([*map(str, fault["loc"]), fault["msg"]])
+
+
+uploads = typer.Typer(help="Manage interrupted uploads.", no_args_is_help=True)
+
+Id = Annotated[str, typer.Argument(metavar="UPLOAD", help="Id from the error message of the interrupted upload.")]
+
+
+@uploads.command("show")
+def uploads_show(upload: Id, json: Json = False) -> None:
+    """Show how much of an upload has arrived and when it expires."""
+    with Client() as client:
+        found = client.uploads.get(upload)
+    if json:
+        print_json(found)
+        return
+    rows = [(found.offset, found.size_bytes, f"{found.expires_at:%F %T}")]
+    console(json).print(table(["bytes", "of", "kept until"], rows))
+
+
+@uploads.command()
+def discard(upload: Id, json: Json = False) -> None:
+    """Discard an upload and its received bytes."""
+    with Client() as client:
+        client.uploads.discard(upload)
+    if json:
+        print_json({"discarded": upload})
+    else:
+        console(json).print(f"Discarded {upload}", markup=False)

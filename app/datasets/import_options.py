@@ -1,0 +1,179 @@
+"""Import options: resolved and checked before the file is read."""
+
+from app.datasets.recipe_schemas import TextRecipe, stem_language, stop_language
+from app.datasets.schemas import DatasetStatistics, ImportOptions
+from app.errors import InvalidInput, Item
+from app.formats.registry import FORMATS
+
+# why a format may not support an option
+_REASONS = {
+    "label_column": "its labels are not in a column",
+    "label_columns": "its labels are not in columns",
+    "unlabelled": "its rows always have labels",
+    "zero_based": "its features have no indices, or their indices begin at 0",
+    "weight_column": "its weights are not in a column",
+    "label_separator": "rows with several labels use lists",
+    "label_lists": "its labels are never lists",
+    "without_label": "its rows always have labels",
+    "text_columns": "it has no text columns",
+    "ignore_columns": "it has no columns",
+    "number_columns": "it has no columns",
+    "category_columns": "it has no columns",
+    "column_types": "it has no columns",
+    "id_column": "its rows have no ids",
+    "other_columns": "it has no columns",
+    "infer_columns": "it has no columns",
+    "missing": "it has no missing values",
+    "missing_values": "it has no missing values",
+    "encoding": "it is not a text format",
+    "delimiter": "it has no delimiters",
+    "decimal": "its numbers use decimal points",
+    "quotes": "it has no quoted cells",
+}
+
+
+def formats_of(name: str) -> frozenset[str]:
+    """Return the formats that support an option."""
+    return frozenset(each for each, entry in FORMATS.items() if name not in _REASONS or name in entry.options)
+
+
+def check_options(options: ImportOptions, format: str) -> None:
+    """Reject options that a format does not support.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    default = ImportOptions()
+    for name, reason in _REASONS.items():
+        if name not in FORMATS[format].options and getattr(options, name) != getattr(default, name):
+            detail = f"{format}: {reason}"
+            if name == "weight_column" and format == "svmlight":
+                detail = "svmlight rows give their weight as cost:number, not in a column"
+            raise InvalidInput("the format does not support this option", [Item(detail, f"/{name}")])
+    if options.label_columns and (options.unlabelled or options.label_separator or options.label_lists):
+        raise InvalidInput(
+            "label_columns are the only source of labels",
+            [
+                Item(
+                    "label_columns cannot be combined with unlabelled, label_separator or label_lists", "/label_columns"
+                )
+            ],
+        )
+    if options.weight_column == options.label_column:
+        raise InvalidInput(
+            "weight_column and label_column must differ",
+            [Item("one column cannot hold both labels and weights", "/weight_column")],
+        )
+    if format == "svmlight" and options.label_separator not in (None, ","):
+        detail = "svmlight: labels are separated by commas"
+        raise InvalidInput("the format does not support this separator", [Item(detail, "/label_separator")])
+    if format == "fasttext" and options.label_separator not in (None, " "):
+        detail = "fasttext: labels are separated by blanks"
+        raise InvalidInput("the format does not support this separator", [Item(detail, "/label_separator")])
+    if format == "tsv" and options.delimiter not in (None, "tab"):
+        raise InvalidInput(
+            "the format does not support this delimiter", [Item("tsv: cells are separated by tabs", "/delimiter")]
+        )
+
+
+# a language that fewer of the texts are in is not the language of any
+_LEAST_SHARE = 0.05
+# tags of languages that are hard to distinguish in texts, or that have several tags
+_ALIKE = (
+    {"no", "nb", "nn", "da", "sv"},
+    {"hbs", "hr", "sr", "bs", "sl"},
+    {"id", "ms"},
+    {"es", "gl", "ca", "pt"},
+    {"he", "iw"},
+)
+
+
+def main_language(statistics: DatasetStatistics) -> str | None:
+    """The language of most texts, as a tag; None if it is not known."""
+    return statistics.languages.shares[0].language if statistics.languages and statistics.languages.shares else None
+
+
+def with_language(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str = "/text") -> TextRecipe:
+    """The recipe with auto replaced by the language of most texts.
+
+    Raises
+    ------
+    InvalidInput
+        That language is not known, or there is no list of stop words for it; or stop words, stems or lemmas are of a
+        language that the texts are not in.
+    """
+    recipe = _resolved(recipe, statistics, pointer)
+    for field, of in _languages(recipe).items():
+        if recipe.language is not None:
+            if not any(_same(language, recipe.language) for language in of):
+                detail = (
+                    f"{field} is for {', '.join(sorted(of))}, but language is {recipe.language}: use the same "
+                    "language for both"
+                )
+                raise _fault(detail, f"{pointer}/{field}")
+        elif _foreign(of, statistics):
+            shares = [] if statistics.languages is None else statistics.languages.shares
+            detail = (
+                f"{field} is for {', '.join(sorted(of))}, but {shares[0].share:.0%} of the texts are in the language "
+                f"{shares[0].language}: choose it for that language, leave it out, or set the language of the texts "
+                f"(language={min(of)})"
+            )
+            raise _fault(detail, f"{pointer}/{field}")
+    return recipe
+
+
+def _resolved(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str) -> TextRecipe:
+    if "auto" not in (recipe.stop_words, recipe.language):
+        return recipe
+    field = "stop_words" if recipe.stop_words == "auto" else "language"
+    shares = [] if statistics.languages is None else statistics.languages.shares
+    if not shares:
+        detail = "fewer than 20 texts of the dataset are long enough to detect their language: name the language"
+        raise _fault(detail, f"{pointer}/{field}")
+    first = shares[0].language
+    if recipe.language == "auto":
+        recipe = recipe.model_copy(update={"language": first})
+    if recipe.stop_words == "auto":
+        code = stop_language(first)
+        if code is None:
+            detail = (
+                f"most texts are in the language {first}, which has no list of stop words: name another language, or "
+                "give the words"
+            )
+            raise _fault(detail, f"{pointer}/stop_words")
+        recipe = recipe.model_copy(update={"stop_words": code})
+    return recipe
+
+
+def _languages(recipe: TextRecipe) -> dict[str, set[str]]:
+    """The languages of stop words, stems and lemmas."""
+    found: dict[str, set[str]] = {}
+    if isinstance(recipe.stop_words, str):
+        found["stop_words"] = {recipe.stop_words}
+    if recipe.stem is not None:
+        found["stem"] = {stem_language(recipe.stem)}
+    if recipe.lemmas:
+        found["lemmas"] = set(recipe.lemmas)
+    return found
+
+
+def _foreign(languages: set[str], statistics: DatasetStatistics) -> bool:
+    """Whether almost no text is in one of these languages or a closely related one."""
+    if statistics.languages is None or not statistics.languages.shares:
+        return False
+    share = sum(
+        each.share
+        for each in statistics.languages.shares
+        if each.language == "other" or any(_same(each.language, language) for language in languages)
+    )
+    return share < _LEAST_SHARE
+
+
+def _same(one: str, other: str) -> bool:
+    first, second = (tag.split("-")[0].lower() for tag in (one, other))
+    return first == second or any({first, second} <= group for group in _ALIKE)
+
+
+def _fault(detail: str, pointer: str) -> InvalidInput:
+    return InvalidInput("the request does not fit the dataset", [Item(detail, pointer)])

@@ -1,0 +1,88 @@
+"""Instances with their labels as rows of JSON lines, which are appended to a dataset as any other file."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+from sqlalchemy.orm import Session
+
+from app.datasets.appending import append
+from app.datasets.schemas import DatasetStatistics, NewRows
+from app.errors import Conflict
+from app.jobs.schemas import Job
+from app.store import tables
+from app.store.corpus import Corpus, open_corpus
+from app.store.files import files
+
+Row = dict[str, Any]
+_LABEL = "label"
+
+
+def rows_for(dataset: tables.Dataset) -> tuple[Callable[[dict[str, Any], list[str]], Row | None], NewRows]:
+    """What makes rows of instances and labels for a dataset, None of those that do not fit, and how they are read.
+
+    Raises
+    ------
+    Conflict
+        The dataset is not ready.
+    """
+    if dataset.state != "ready":
+        raise Conflict(f"the dataset is {dataset.state}; rows can be appended to a ready one")
+    assert dataset.path is not None
+    corpus = open_corpus(files(), dataset.path)
+    label = _LABEL
+    while corpus.columns is not None and label in (*corpus.columns.numbers, *corpus.columns.categories):
+        label += "_"
+    options = {name: field.default for name, field in NewRows.model_fields.items()}
+    options |= {"format": "jsonl", "label_column": label}
+    return _row_of(dataset, corpus, label), NewRows.model_validate(options | _columns(corpus))
+
+
+def append_rows(
+    session: Session,
+    dataset: tables.Dataset,
+    new: NewRows,
+    rows: Sequence[Row],
+    n_feedback: int,
+    then: Callable[[tables.Job], None],
+) -> Job:
+    """Queue the job that appends rows to a dataset; parameters and errors as :func:`app.datasets.appending.append`."""
+    upload = files().upload()
+    try:
+        for row in rows:
+            upload.write(orjson.dumps(row) + b"\n")
+        upload.finish()
+        return append(session, dataset.id, new, upload, n_feedback, then)
+    finally:
+        upload.abort()
+
+
+def _columns(corpus: Corpus) -> dict[str, Any]:
+    """The options that a table's rows need."""
+    if corpus.kind != "table" or corpus.columns is None:
+        return {}
+    columns = corpus.columns
+    return {
+        "text_columns": columns.texts,
+        "number_columns": columns.numbers,
+        "category_columns": columns.categories,
+        "missing": "keep" if columns.missing else "refuse",
+    }
+
+
+def _row_of(dataset: tables.Dataset, corpus: Corpus, label: str) -> Callable[[dict[str, Any], list[str]], Row | None]:
+    sets = DatasetStatistics.model_validate(dataset.statistics).labels_per_row is not None
+    form = "indices" if corpus.feature_names is None else "features"
+    form = {"text": "text", "table": "record"}.get(corpus.kind, form)
+    columns = None if corpus.kind != "table" else corpus.columns
+
+    def row_of(instance: dict[str, Any], labels: list[str]) -> Row | None:
+        if form not in instance or not (sets or len(labels) == 1):
+            return None
+        if columns is not None:
+            record = instance["record"]
+            kept = (*columns.texts, *columns.numbers, *columns.categories)
+            instance = {name: record.get(name) for name in kept}
+        return {label: labels if sets else labels[0], **instance}
+
+    return row_of

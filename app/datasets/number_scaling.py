@@ -1,0 +1,71 @@
+"""The default scaling of numbers, by their magnitudes and standard deviations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from app.datasets.recipe_schemas import ColumnRecipe
+from app.datasets.schemas import DatasetStatistics
+from app.errors import InvalidInput, Item
+from app.store.number_scales import why_scaled
+from solvers.core.base import Solver
+
+# differences of larger numbers overflow
+MOST = 1e300
+
+
+@dataclass(frozen=True)
+class DefaultScaling:
+    """The default scaling of numbers.
+
+    Attributes
+    ----------
+    recipe : ColumnRecipe
+    params : dict
+        Parameters of the solver that go with it: an intercept, where columns are centred.
+    reason : str
+    """
+
+    recipe: ColumnRecipe
+    params: dict[str, Any]
+    reason: str
+
+
+def default_scaling(kind: str | None, statistics: DatasetStatistics, solver: Solver[Any]) -> DefaultScaling | None:
+    """The default scaling of a dataset's numbers for a solver; None if they are used unchanged.
+
+    Parameters
+    ----------
+    kind : str or None
+        Of the dataset; tables and texts have recipes of their own.
+    statistics : DatasetStatistics
+    solver : Solver
+
+    Raises
+    ------
+    InvalidInput
+        The numbers of dense columns are too large to centre.
+    """
+    recipe = None if solver.takes_kernel_values else default_recipe(kind, statistics, solver.column_scaling)
+    if recipe is None or statistics.numbers is None:
+        return None
+    centred = recipe.scaling == "standard" and "bias" in type(solver.params).model_fields
+    return DefaultScaling(recipe, {"bias": 1.0} if centred else {}, str(why_scaled(statistics.numbers)))
+
+
+def default_recipe(
+    kind: str | None,
+    statistics: DatasetStatistics,
+    of_columns: Literal["standard", "max_abs", "none"] = "standard",
+) -> ColumnRecipe | None:
+    """The default scaling of a dataset's numbers, by how the solver scales columns; None and raises as above."""
+    numbers = statistics.numbers
+    if kind != "sparse" or numbers is None or of_columns == "none" or why_scaled(numbers) is None:
+        return None
+    if numbers.least_spread is None:
+        return ColumnRecipe(scaling="power_of_two")
+    if numbers.largest > MOST:
+        detail = f"columns have numbers as large as {numbers.largest:.3g}; divide them so that none exceeds {MOST:g}"
+        raise InvalidInput("the dataset cannot be trained on", [Item(detail, "/dataset")])
+    return ColumnRecipe(scaling=of_columns)

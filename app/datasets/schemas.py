@@ -1,0 +1,525 @@
+"""Schemas of datasets: uploads, import options, statistics and distributions."""
+
+from typing import Annotated, Literal, Self, cast
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from app.datasets.recipe_schemas import ColumnSummary
+from app.schemas import Name, ProblemDocument
+from app.values import ColumnType
+
+
+class Histogram(BaseModel):
+    """Counts of whole numbers by interval."""
+
+    edges: list[int] = Field(
+        description="Interval i holds the numbers from edge i up to, but not including, edge i + 1."
+    )
+    counts: dict[str, list[int]] = Field(
+        description=(
+            "Number of rows in each interval by part (train, test, validation); for feature counts, under the "
+            "key features."
+        )
+    )
+
+
+class LanguageShare(BaseModel):
+    """The share of texts in one language."""
+
+    language: str = Field(description="ISO 639 code; other for languages with less than 1% of the texts.")
+    share: float = Field(description="Share of the sampled texts.")
+
+
+class Languages(BaseModel):
+    """Languages of the texts, detected by py3langid in an even sample of texts with at least 20 letters."""
+
+    n_rows: int = Field(description="Sampled texts whose language is clear.")
+    shares: list[LanguageShare] = Field(description="In descending order of share.")
+
+
+class PartShift(BaseModel):
+    """How test rows differ from training rows."""
+
+    auc: float | None = Field(
+        description="How well a classifier distinguishes test rows from training rows on held-out halves: 0.5 is "
+        "chance, 1 is perfect (classifier two-sample test, Lopez-Paz and Oquab 2017). Absent if a part "
+        "has few rows."
+    )
+    auc_by_chance: float | None = Field(description="The AUC that chance alone exceeds once in 1,000 times.")
+    label_variation: float = Field(
+        description="Total variation distance between the label shares of both parts, from 0 to 1."
+    )
+    label_variation_by_chance: float = Field(
+        description="Its expected value if both parts were drawn from the same distribution."
+    )
+
+
+# unicode: forms, ligatures, numerals, characters that nobody sees; numbers: 7, 7.0 and 007; brackets: quotes, too
+Likeness = Literal["unicode", "case", "numbers", "brackets"]
+LabelType = Literal["text", "boolean", "number", "integer"]
+
+
+class ClassCount(BaseModel):
+    """Number of rows with a label."""
+
+    label: str
+    train: int
+    test: int
+    validation: int = 0
+
+
+class WeightRange(BaseModel):
+    """The weights of all rows, training and test rows together."""
+
+    least: float
+    most: float
+    mean: float
+
+
+class LabelsPerRow(BaseModel):
+    """Number of labels per row, as given in the file."""
+
+    least: int
+    most: int
+    mean: float
+
+
+class Lengths(BaseModel):
+    """Lengths of rows: bytes of text, or nonzero features."""
+
+    least: int
+    median: float
+    most: int
+
+
+class ColumnSpread(BaseModel):
+    """The standard deviation of one column."""
+
+    column: str = Field(description="Name of the column, or its number if columns have no names.")
+    deviation: float
+
+
+class NumberScales(BaseModel):
+    """Magnitudes of the numbers."""
+
+    largest: float = Field(description="Largest absolute value; 0 if all are zero.")
+    least_spread: ColumnSpread | None = Field(
+        default=None, description="Dense columns only: the smallest standard deviation of the columns that vary."
+    )
+    most_spread: ColumnSpread | None = Field(
+        default=None, description="Dense columns only: the largest standard deviation."
+    )
+
+
+class Repetitions(BaseModel):
+    """Rows with the same content as another row."""
+
+    duplicates: int = Field(description="Rows that repeat an earlier row, with any labels.")
+    conflicting: int = Field(
+        description="Duplicates whose labels differ from those of the first row with that content."
+    )
+    test_in_train: int = Field(description="Test rows with the same content as a training row.")
+    validation_in_train: int
+
+
+class LabelsAlike(BaseModel):
+    """Labels that a reader would consider the same."""
+
+    labels: list[str]
+    kinds: list[Likeness] = Field(description="How they differ; merge_labels merges them into one label.")
+
+
+class DatasetWarning(BaseModel):
+    """A warning to consider before a model is trained on the dataset."""
+
+    code: str
+    detail: str
+
+
+class DatasetStatistics(BaseModel):
+    """Statistics of the whole dataset."""
+
+    n_rows: int
+    n_train: int
+    n_test: int
+    n_validation: int = Field(default=0, description="Rows used for neither training nor testing.")
+    n_classes: int
+    n_features: int | None
+    nnz: int | None
+    empty_rows: int
+    left_out_rows: int = Field(
+        default=0, description="Rows of the imported file without a label, left out by without_label."
+    )
+    labels_alike: list[LabelsAlike] = Field(
+        default=[], description="Labels that a reader would take for one: the first 100 groups."
+    )
+    n_labels_alike: int = Field(default=0, description="Number of groups.")
+    weights: WeightRange | None = Field(default=None, description="Absent if the rows have no weights.")
+    labels_per_row: LabelsPerRow | None = Field(default=None, description="Absent if each row has one label.")
+    lengths: Lengths | None = Field(default=None, description="Absent for datasets imported by an earlier version.")
+    length_counts: Histogram | None = Field(default=None, description="Rows by length; absent if lengths is.")
+    label_counts: Histogram | None = Field(
+        default=None, description="Rows by number of labels; absent if labels_per_row is."
+    )
+    feature_counts: Histogram | None = Field(
+        default=None, description="Features by the number of rows in which they are nonzero; absent for texts."
+    )
+    numbers: NumberScales | None = Field(
+        default=None, description="Absent for texts and tables, and for datasets imported by an earlier version."
+    )
+    repetitions: Repetitions | None = Field(default=None, description="Absent if lengths is.")
+    languages: Languages | None = Field(default=None, description="Absent if fewer than 20 texts are long enough.")
+    shift: PartShift | None = Field(
+        default=None, description="Absent unless the dataset has a training and a test part."
+    )
+    warnings: list[DatasetWarning] = Field(default=[], description="Most important first.")
+    columns: list[ColumnSummary] | None = Field(
+        default=None, description="Present for tables, and if column types were inferred."
+    )
+    classes: list[ClassCount] = Field(
+        description="In descending order of rows: `limit` classes starting at `offset`; `n_classes` is the total."
+    )
+    n_test_only_labels: int = Field(
+        default=-1, description="Number of labels that occur in test rows but in no training row."
+    )
+    test_only_labels: list[str] = Field(description="The first 1,000 of these labels.")
+
+    @model_validator(mode="after")
+    def _count(self) -> Self:
+        if self.n_test_only_labels < 0:  # counted by an earlier version, which listed all
+            self.n_test_only_labels = len(self.test_only_labels)
+        return self
+
+
+Sha256 = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+
+
+class NewUpload(BaseModel):
+    """A file to be sent in pieces."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    size_bytes: int = Field(gt=0, lt=2**50, description="Size of the whole file.")
+
+
+class PartialUpload(BaseModel):
+    """A partially uploaded file."""
+
+    id: str
+    size_bytes: int = Field(description="Size of the whole file.")
+    offset: int = Field(description="Bytes received so far; the next piece begins there.")
+    max_piece_bytes: int = Field(description="Maximum size of one piece.")
+    expires_at: AwareDatetime = Field(description="When the upload expires, unless more bytes arrive.")
+
+
+class FromUpload(BaseModel):
+    """The source of a file: the request's body, or an earlier upload in pieces."""
+
+    upload: str | None = Field(
+        default=None,
+        pattern="^[0-9a-f]{32}$",
+        description="Id of an upload in pieces, begun by POST /uploads; the request then has no body.",
+    )
+    sha256: Sha256 | None = Field(
+        default=None, description="Expected SHA-256 of the file; a file with another hash is rejected."
+    )
+
+
+DatasetFormat = Literal[
+    "svmlight", "csv", "tsv", "jsonl", "annif", "fasttext", "xmc", "parquet", "arrow", "npz", "xlsx"
+]
+# the format of a file by its extension; the content decides for other extensions
+EXTENSIONS: dict[str, DatasetFormat] = {
+    "svm": "svmlight",
+    "svmlight": "svmlight",
+    "libsvm": "svmlight",
+    "csv": "csv",
+    "tsv": "tsv",
+    "jsonl": "jsonl",
+    "ndjson": "jsonl",
+    "json": "jsonl",
+    "parquet": "parquet",
+    "arrow": "arrow",
+    "feather": "arrow",
+    "npz": "npz",
+    "xlsx": "xlsx",
+}
+Encoding = Literal[
+    "utf-8", "utf-16", "latin-1", "iso-8859-15", "windows-1250", "windows-1251", "windows-1252", "mac-roman"
+]
+Delimiter = Literal["comma", "semicolon", "tab", "pipe"]
+_Column = Annotated[str, Field(min_length=1, max_length=200)]
+_ColumnType = Annotated[str, Field(max_length=210, pattern=r"^.+=(boolean|number|date|text)$")]
+DatasetState = Literal["importing", "ready", "failed"]
+
+
+class ImportOptions(BaseModel):
+    """How to read a dataset's file; each parser uses the options that its format supports."""
+
+    model_config = ConfigDict(frozen=True)
+
+    label_column: str = Field(
+        default="label", min_length=1, max_length=200, description="Column (key, array) of the labels."
+    )
+    label_columns: tuple[_Column, ...] = Field(
+        default=(),
+        max_length=1000,
+        description="Columns that contain 1 in the rows with the label of the column's name and 0 in others, instead "
+        "of one column of labels. A name that ends in * selects all columns with that prefix.",
+    )
+    unlabelled: bool = Field(
+        default=False,
+        description="The file has no labels: its rows can be predicted, but no model can be trained on them. Lines "
+        "of svmlight files then begin with their features.",
+    )
+    zero_based: bool = Field(default=False, description="Indices in an svmlight file begin at 0 instead of 1.")
+    weight_column: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="Column or key of positive row weights, which multiply the losses of their rows. Default: no "
+        "column in tables, the key weight in JSON lines if present, and cost:number in svmlight files.",
+    )
+    label_separator: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=8,
+        description="Separator between the labels of a row with several labels; a comma in svmlight files. JSON "
+        "lines need no separator: they use lists.",
+    )
+    label_lists: Literal["read", "keep"] | None = Field(
+        default=None,
+        description="Labels that look like lists, such as `[a, b]` or `['a', 'b']` in a cell: read parses them as "
+        "sets, keep leaves them as text. Default: a file in which all labels look like lists is rejected.",
+    )
+    label_type: LabelType | None = Field(
+        default=None,
+        description="How labels are read: text leaves them unchanged; boolean reads True as true; number reads 7.0 "
+        "as 7; integer also reads 007 as 7. Default: the type that fits all labels of the file, but "
+        "never integer.",
+    )
+    merge_labels: tuple[Likeness, ...] = Field(
+        default=(),
+        max_length=4,
+        description="Merge labels that look alike into the most frequent of them. Differences to ignore: unicode "
+        "(forms, ligatures, invisible characters), case, numbers (7, 7.0 and 007) or brackets.",
+    )
+    without_label: Literal["refuse", "leave_out", "only"] = Field(
+        default="refuse",
+        description=(
+            "Rows without a label: refuse reports them as errors, leave_out skips and counts them, only keeps "
+            "nothing but these rows, for prediction."
+        ),
+    )
+    text_columns: tuple[_Column, ...] = Field(
+        default=(),
+        max_length=50,
+        description="Columns that make up the text, joined by newlines. Default: the column named text.",
+    )
+    ignore_columns: tuple[_Column, ...] = Field(
+        default=(), max_length=1000, description="Columns to leave out, such as dates or notes."
+    )
+    number_columns: tuple[_Column, ...] = Field(
+        default=(),
+        max_length=10_000,
+        description="Columns of numbers, in addition to texts or categories. If no text or category columns are "
+        "named, all other columns are numbers.",
+    )
+    category_columns: tuple[_Column, ...] = Field(
+        default=(), max_length=1000, description="Columns of categories, such as colours or countries."
+    )
+    column_types: tuple[_ColumnType, ...] = Field(
+        default=(),
+        max_length=1000,
+        description="Types of category columns, for example version=text: boolean, number, date or text. Default: "
+        "the type that fits all values. True and true, or 7 and 7.0, are then the same level; 007 and "
+        "1.0b stay unchanged.",
+    )
+    id_column: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="Column of row ids, which are returned with rows and predictions. Default: the column named id.",
+    )
+    other_columns: Literal["refuse", "ignore"] = Field(
+        default="refuse",
+        description="Columns that no option names, beside texts or categories: refuse reports them as errors, ignore "
+        "leaves them out. Files of predictions have them all the same.",
+    )
+    infer_columns: bool = Field(
+        default=False,
+        description="Infer the type of all other columns from their first 10,000 values: text, number or category. "
+        "Dates, and columns with a unique value in each row, are left out. The statistics show the "
+        "result.",
+    )
+    missing: Literal["refuse", "keep"] = Field(
+        default="refuse",
+        description="Missing numbers and categories: refuse reports them as errors, keep lets training fill them in.",
+    )
+    missing_values: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = Field(
+        default=(),
+        max_length=100,
+        description="Cell contents that mean a missing value, such as NA; empty cells always do.",
+    )
+    encoding: Encoding = Field(
+        default="utf-8", description="Encoding of a text file. It is never guessed: invalid bytes are rejected."
+    )
+    delimiter: Delimiter | None = Field(
+        default=None, description="Delimiter of a CSV file. Default: detected from the header."
+    )
+    decimal: Literal["point", "comma"] = Field(
+        default="point", description="Decimal separator of numbers in CSV and TSV."
+    )
+    quotes: bool = Field(
+        default=True,
+        description="Cells in CSV and TSV may be quoted, and quoted cells may contain delimiters and newlines. If "
+        "false, a quote is an ordinary character.",
+    )
+
+    @property
+    def has_separated_labels(self) -> bool:
+        """Whether cells are split into labels."""
+        return self.label_separator is not None and self.label_lists != "read"
+
+    @property
+    def types(self) -> dict[str, ColumnType]:
+        """The given types by column."""
+        return {name: cast(ColumnType, type) for name, _, type in (each.rpartition("=") for each in self.column_types)}
+
+
+class NewDataset(ImportOptions, FromUpload):
+    """A dataset to upload."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name = Field(description="Unique name of the dataset in jobs and URLs.")
+    format: DatasetFormat | None = Field(
+        default=None, description="Default: detected from the content, if it is unambiguous."
+    )
+    for_model: Name | None = Field(
+        default=None,
+        description="Model that will predict these rows: the file has no labels, the columns that the model was "
+        "trained on are read under the same names, and other columns are left out. Options that are given win.",
+    )
+
+
+class NewRows(ImportOptions, FromUpload):
+    """Rows to append; options that are not given are those of the dataset's first file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    part: Literal["train", "test", "validation"] | None = Field(
+        default=None,
+        description="Part of the new rows that have no split of their own. If the dataset has no parts, its existing "
+        "rows become the training part. Default: train, if the dataset has parts.",
+    )
+    format: DatasetFormat | None = Field(
+        default=None, description="Default: detected from the content, if it is unambiguous."
+    )
+
+
+class LabelCorrection(BaseModel):
+    """The correct labels of one row."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    row: int = Field(ge=0, lt=2**63, description="Row number from 0; rows keep their numbers across versions.")
+    labels: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
+        max_length=1000,
+        description="All correct labels: exactly one, unless rows have sets of labels, which may be empty.",
+    )
+    before: list[str] | None = Field(
+        default=None,
+        max_length=1000,
+        description="The labels being corrected; if the row has other labels by now, the whole request is rejected.",
+    )
+
+
+class CorrectionsRequest(BaseModel):
+    """Corrections of wrong labels."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    corrections: list[LabelCorrection] = Field(
+        min_length=1, max_length=10_000, description="At most one correction per row."
+    )
+
+
+class DatasetVersion(BaseModel):
+    """One version of a dataset: the result of its import, an append or a correction of labels."""
+
+    version: int
+    sha256: str = Field(
+        description=(
+            "SHA-256 of the uploaded bytes; for later versions, of the previous version's hash and the new file "
+            "or corrections."
+        )
+    )
+    n_rows: int
+    n_train: int
+    job: str | None = Field(description="The job that made this version.")
+    created_at: AwareDatetime
+
+
+class Dataset(BaseModel):
+    """An uploaded dataset with its counts."""
+
+    id: str
+    name: str
+    owner: str | None = Field(
+        default=None, description="Name of the key that created it; only that key and administrators may delete it."
+    )
+    format: DatasetFormat
+    state: DatasetState
+    version: int = Field(
+        default=1,
+        description="Number of the newest version; each append and each correction of labels makes a new one.",
+    )
+    sha256: str = Field(description="SHA-256 of the uploaded bytes; after an append, the hash of the newest version.")
+    size_bytes: int
+    kind: Literal["text", "sparse", "table"] | None = Field(
+        default=None,
+        description=(
+            "Kind of rows, known once the dataset is ready: text, sparse (numbers), or table (columns of several "
+            "kinds)."
+        ),
+    )
+    n_rows: int | None = None
+    n_train: int | None = Field(default=None, description="Rows of the training part; all rows if there is no split.")
+    n_classes: int | None = None
+    n_features: int | None = Field(default=None, description="Absent for texts: training jobs make their features.")
+    nnz: int | None = None
+    error: ProblemDocument | None = None
+    job: str | None = Field(default=None, description="The job that imports the dataset.")
+    created_at: AwareDatetime
+
+
+class DatasetRow(BaseModel):
+    """One row, shortened unless whole rows were requested."""
+
+    row: int = Field(description="Row number from 0, in the order of the file.")
+    label: str | None = Field(description="Absent if rows have sets of labels.")
+    labels: list[str] | None = Field(
+        default=None, description="The first 50 labels, or all; absent if each row has one label."
+    )
+    split: Literal["train", "test", "validation"] | None
+    weight: float | None = Field(default=None, description="Absent if the rows have no weights.")
+    text: str | None = Field(default=None, description="The first 500 characters, or all.")
+    features: list[tuple[int, float]] | None = Field(
+        default=None, description="The first 50 (index, value) pairs, or all."
+    )
+    id: str | None = Field(default=None, description="Absent if the file has no ids.")
+    record: dict[str, float | str | None] | None = Field(
+        default=None,
+        description=(
+            "Tables only: values by column, with the first 50 numbers and categories or all, and the text if it "
+            "is a single column."
+        ),
+    )
+
+
+class DatasetRows(BaseModel):
+    """Rows starting at ``offset``."""
+
+    rows: list[DatasetRow]
+    n_rows: int

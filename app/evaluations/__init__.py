@@ -1,0 +1,1 @@
+"""Evaluations of versions, and paired comparisons."""

@@ -1,0 +1,246 @@
+"""Commands: evaluate, compare and evaluations."""
+
+from typing import Annotated, Any, cast
+
+import typer
+
+from app.client import Client
+from app.command_line.output import Json, console, number, print_json, table
+from app.command_line.request_fields import fields_of, request_of
+from app.command_line.watching import watch as watch_job
+from app.evaluations.schemas import Comparison, EvaluateRequest, Evaluation, Measure, Mistake, Part
+
+evaluations = typer.Typer(help="Show evaluation results.", no_args_is_help=True)
+
+Id = Annotated[str, typer.Argument(metavar="EVALUATION", help="Id; equal to the id of its job.")]
+_LONGEST = 60
+Level = Annotated[int | None, typer.Option(help="Only this level of the label tree.")]
+
+
+@fields_of(EvaluateRequest, arguments=["model", "dataset"], leave=["kind"])
+def evaluate(
+    watch: Annotated[bool, typer.Option("--watch", help="Wait for the job and show the result.")] = False,
+    json: Json = False,
+    **given: Any,
+) -> None:
+    """Evaluate a model version on a dataset."""
+    with Client() as client:
+        job = client.jobs.submit(request_of(EvaluateRequest, given) | {"kind": "evaluate"})
+        if watch:
+            job = watch_job(job, console(json))
+            _show(client.evaluations.get(job.id), json)
+            return
+    if json:
+        print_json(job)
+        return
+    console(json).print(table(["job", job.id], [("kind", job.kind), ("state", job.state)]))
+
+
+def compare(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    a: Annotated[str, typer.Argument(help="Version number or alias.")],
+    b: Annotated[str, typer.Argument(help="Version number or alias.")],
+    other: Annotated[str | None, typer.Option(help="Model of b, if different.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Name or id. Default: the dataset of the newest evaluations.")
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option(metavar="train|test|validation|all", help="Default: the dataset's part.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Resamples of the bootstrap.")] = 0,
+    json: Json = False,
+) -> None:
+    """Test which of two versions is better on the same rows; evaluates them first if needed."""
+    with Client() as client:
+        found = client.compare(model, a, b, other, dataset, cast(Part | None, part), confidence, seed)
+    if json:
+        print_json(found)
+        return
+    out = console(json)
+    out.print(table(["", "model", "version", "bytes", "µs per row", "evaluation"], _sides(found)))
+    test = found.mcnemar
+    values = {
+        "rows": found.n_rows,
+        "part": found.part,
+        "only a correct": test.only_a,
+        "only b correct": test.only_b,
+        "McNemar, exact p": number(test.exact),
+        "McNemar, mid-p": number(test.mid_p),
+    }
+    out.print(table(["compared", ""], values.items()))
+    rows = [
+        (
+            each.name,
+            number(each.a),
+            number(each.b),
+            number(each.difference),
+            _span(each.low, each.high),
+            number(each.p_value),
+        )
+        for each in found.measures
+    ]
+    out.print(table(["measure", "a", "b", "a - b", f"{found.confidence:.0%} interval", "p"], rows))
+    params = [(name, *values) for name, *values in _differing(found)]
+    if params:
+        out.print(table(["differs", "a", "b"], params))
+    if found.labels:
+        each_label = [
+            (
+                each.label,
+                each.level or None,
+                each.support,
+                number(each.f1_a),
+                number(each.f1_b),
+                number(each.difference),
+            )
+            for each in found.labels
+        ]
+        out.print(table(["label", "level", "rows", "F1, a", "F1, b", "a - b"], each_label))
+
+
+@evaluations.command("list")
+def list_(
+    model: Annotated[str | None, typer.Option(help="Only evaluations of this model.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Only evaluations on this dataset.")] = None,
+    json: Json = False,
+) -> None:
+    """List the newest evaluations."""
+    with Client() as client:
+        page = client.evaluations.list(model=model, dataset=dataset)
+    if json:
+        print_json(page)
+        return
+    rows = [
+        (each.id, each.model, each.version, each.part, each.n_rows, _value(each, "error"), f"{each.created_at:%F %T}")
+        for each in page.items
+    ]
+    console(json).print(table(["id", "model", "version", "part", "rows", "error", "made (UTC)"], rows))
+
+
+@evaluations.command()
+def show(evaluation: Id, json: Json = False) -> None:
+    """Show the measures of an evaluation by level."""
+    with Client() as client:
+        _show(client.evaluations.get(evaluation), json)
+
+
+@evaluations.command()
+def labels(
+    evaluation: Id,
+    level: Level = None,
+    order: Annotated[str, typer.Option(help="f1, support or label; prefix - for largest first.")] = "f1",
+    limit: Annotated[int, typer.Option(help="Number of labels to show.")] = 50,
+    json: Json = False,
+) -> None:
+    """Show precision, recall, F1 and support of each label, worst first."""
+    with Client() as client:
+        found = client.evaluations.labels(evaluation, limit=limit, level=level, order=order)
+    if json:
+        print_json(found)
+        return
+    rows = [
+        (each.label, each.level, each.support, each.named, *map(number, (each.precision, each.recall, each.f1)))
+        for each in found.labels
+    ]
+    console(json).print(table(["label", "level", "support", "named", "precision", "recall", "f1"], rows))
+
+
+@evaluations.command()
+def confusions(
+    evaluation: Id,
+    level: Level = None,
+    limit: Annotated[int, typer.Option(help="Number of pairs to show.")] = 50,
+    json: Json = False,
+) -> None:
+    """Show the most confused pairs of labels."""
+    with Client() as client:
+        found = client.evaluations.confusions(evaluation, level, limit)
+    if json:
+        print_json(found)
+        return
+    rows = [(each.level, each.true, each.predicted, each.n_rows) for each in found.pairs]
+    console(json).print(table(["level", "true", "predicted", "rows"], rows))
+
+
+@evaluations.command()
+def mistakes(
+    evaluation: Id,
+    offset: Annotated[int, typer.Option(help="First row to show, from 0.")] = 0,
+    limit: Annotated[int, typer.Option(help="Number of rows to show, up to 100.")] = 20,
+    json: Json = False,
+) -> None:
+    """Show the largest errors of the version. If a label is wrong, fix it with datasets correct."""
+    with Client() as client:
+        found = client.evaluations.mistakes(evaluation, offset, limit)
+    if json:
+        print_json(found)
+        return
+    rows = [
+        (each.row, _joined(each.corrected or each.labels), _joined(each.answered), _short(each))
+        for each in found.mistakes
+    ]
+    console(json).print(table(["row", "label", "answered", "text or features"], rows))
+
+
+def _joined(labels: list[str]) -> str:
+    return ", ".join(labels)
+
+
+def _short(mistake: Mistake) -> str:
+    reported = mistake.text or " ".join(f"{index}:{value:.3g}" for index, value in mistake.features or [])
+    words = " ".join(reported.split())
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."
+
+
+def _show(evaluation: Evaluation, json: bool) -> None:
+    if json:
+        print_json(evaluation)
+        return
+    out = console(json)
+    facts = evaluation.model_dump(
+        mode="json", exclude={"measures", "unknown_named", "propensities", "reliability"}, exclude_none=True
+    )
+    if evaluation.microseconds_per_row is not None:
+        facts["microseconds_per_row"] = number(evaluation.microseconds_per_row)
+    if evaluation.unknown_named:
+        facts["unknown_labels"] = f"{evaluation.unknown_labels}, as {', '.join(evaluation.unknown_named)}"
+    out.print(table(["evaluation", evaluation.id], facts.items()))
+    for level in sorted({measure.level for measure in evaluation.measures}):
+        rows = [(each.name, *_reported(each)) for each in evaluation.measures if each.level == level]
+        out.print(
+            table([f"level {level}" if level else "measure", "value", f"{evaluation.confidence:.0%} interval"], rows)
+        )
+
+    if evaluation.reliability is not None:
+        bins = [
+            (f"{each.low:.3g} to {each.high:.3g}", each.n_rows, number(each.confidence), number(each.accuracy))
+            for each in evaluation.reliability
+            if each.n_rows
+        ]
+        out.print(table(["probability", "rows", "mean probability", "right"], bins))
+
+
+def _reported(measure: Measure) -> tuple[str | None, str | None]:
+    return number(measure.value), _span(measure.low, measure.high)
+
+
+def _span(low: float | None, high: float | None) -> str | None:
+    return None if low is None or high is None else f"{low:.3g} to {high:.3g}"
+
+
+def _value(evaluation: Evaluation, name: str) -> str | None:
+    return next((number(each.value) for each in evaluation.measures if (each.name, each.level) == (name, 0)), None)
+
+
+def _differing(found: Comparison) -> list[tuple[str, object, object]]:
+    """Return the method and parameters that differ."""
+    a, b = ({"solver": side.solver, **side.params} for side in (found.a, found.b))
+    return [(name, a.get(name), b.get(name)) for name in {**a, **b} if a.get(name) != b.get(name)]
+
+
+def _sides(found: Comparison) -> list[tuple[object, ...]]:
+    return [
+        (name, side.model, side.version, side.size_bytes, number(side.microseconds_per_row), side.evaluation)
+        for name, side in (("a", found.a), ("b", found.b))
+    ]

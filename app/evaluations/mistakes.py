@@ -1,0 +1,55 @@
+"""The rows that a version is most wrong about, as an evaluation keeps them, and what the dataset says of them now."""
+
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, defer
+
+from app.datasets import rows as dataset_rows
+from app.datasets import versions as dataset_versions
+from app.errors import InvalidInput
+from app.evaluations.schemas import Mistake, Mistakes
+from app.evaluations.service import MISTAKES
+from app.store import tables
+from app.store.corpus import Corpus, open_corpus
+from app.store.db import reading
+from app.store.files import files
+from app.store.lookup import by_id
+
+MAX_MISTAKES = 100
+
+
+def mistakes(session: Session, id: str, offset: int = 0, limit: int = 20) -> Mistakes:
+    """Some of an evaluation's mistakes, the most wrong first; none of evaluations that earlier versions made.
+
+    Raises
+    ------
+    NotFound
+        No such evaluation.
+    InvalidInput
+        ``offset`` is negative, or ``limit`` not from 1 to 100.
+    """
+    if offset < 0 or not 1 <= limit <= MAX_MISTAKES:
+        raise InvalidInput(
+            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_MISTAKES}, were expected"
+        )
+    V = tables.DatasetVersion
+    with reading(session):
+        row = by_id(session, tables.Evaluation, id)
+        dataset = session.get(tables.Dataset, row.dataset_id, options=[defer(tables.Dataset.statistics)])
+        measured = select(V).where(V.dataset_id == row.dataset_id, V.sha256 == row.dataset_sha256)
+        before = session.scalars(measured.options(defer(V.statistics))).first()
+        after = None if dataset is None else dataset_versions.find(session, dataset.id, dataset.version)
+    kept = files().manifest(row.path).get(MISTAKES, [])
+    if dataset is None or before is None or after is None:
+        return Mistakes(mistakes=[], n_mistakes=len(kept), dataset=None)
+    old, new = (open_corpus(files(), version.path) for version in (before, after))
+    found = [Mistake(**each, **_row(old, new, each["row"])) for each in kept[offset : offset + limit]]
+    return Mistakes(mistakes=found, n_mistakes=len(kept), dataset=dataset.name)
+
+
+def _row(old: Corpus, new: Corpus, row: int) -> dict[str, Any]:
+    """What the dataset has of a row; rows keep their numbers from version to version."""
+    labels, now = old.names(row), new.names(row)
+    shown = dataset_rows.content(old, row)
+    return {"labels": labels, "corrected": now if set(now) != set(labels) else None, **shown}

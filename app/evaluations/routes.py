@@ -1,0 +1,122 @@
+"""Routes for evaluations, and for the comparison of versions by them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.access.authentication import EDITOR, VIEWER
+from app.evaluations import comparisons, mistakes
+from app.evaluations import service as evaluations
+from app.evaluations.comparisons import Side
+from app.evaluations.schemas import (
+    Comparison,
+    ComparisonRequest,
+    ConfusedPairs,
+    EvaluatedLabels,
+    Evaluation,
+    Mistakes,
+    Part,
+)
+from app.evaluations.service import LabelOrder
+from app.http.bodies import JsonBody
+from app.http.parameters import V1, Db, Id, PageSize, PageToken, Ref
+from app.http.problems import responses
+from app.jobs import comparing
+from app.jobs.schemas import ComparisonJobs
+from app.schemas import NAME_PATTERN, Page
+
+router = APIRouter(prefix=f"{V1}", tags=["evaluations"])
+
+_Named = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Id or name.")]
+_Level = Annotated[
+    int | None,
+    Query(ge=0, le=1000, description="Only of this level of the label tree; 0: what is on none. By default all."),
+]
+_request = JsonBody(ComparisonRequest)
+_VERSION = Query(pattern=NAME_PATTERN, description="Version number or alias.")
+
+
+@router.get("/evaluations", dependencies=[VIEWER], responses=responses(400, 401, 404, 422))
+def list_evaluations(
+    session: Db,
+    page_size: PageSize = 100,
+    page_token: PageToken = None,
+    model: _Named = None,
+    version: Annotated[int | None, Query(ge=1, lt=2**31, description="Of the model.")] = None,
+    dataset: _Named = None,
+) -> Page[Evaluation]:
+    """List evaluations, newest first, optionally of one model, version or dataset."""
+    return evaluations.page(session, page_size, page_token, model=model, version=version, dataset=dataset)
+
+
+@router.get("/evaluations/{id}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_evaluation(session: Db, id: Id) -> Evaluation:
+    """Get an evaluation: measures with intervals, and its provenance."""
+    return evaluations.get(session, id)
+
+
+@router.get("/evaluations/{id}/labels", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_evaluated_labels(
+    session: Db,
+    id: Id,
+    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    level: _Level = None,
+    order: Annotated[LabelOrder, Query(description="With - the largest first.")] = "f1",
+) -> EvaluatedLabels:
+    """Get precision, recall, F1 and support of each true or predicted label."""
+    return evaluations.labels(session, id, offset, limit, level, order)
+
+
+@router.get("/evaluations/{id}/confusions", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_confusions(
+    session: Db, id: Id, level: _Level = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
+) -> ConfusedPairs:
+    """List the most confused pairs of labels, by level."""
+    return evaluations.confusions(session, id, level, limit)
+
+
+@router.get("/evaluations/{id}/mistakes", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_mistakes(
+    session: Db,
+    id: Id,
+    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> Mistakes:
+    """List the largest errors of the version. Wrong labels among them can be corrected."""
+    return mistakes.mistakes(session, id, offset, limit)
+
+
+@router.get("/models/{ref}/compare", dependencies=[VIEWER], responses=responses(401, 404, 422, 503))
+def compare_versions(
+    session: Db,
+    ref: Ref,
+    a: Annotated[str, _VERSION],
+    b: Annotated[str, _VERSION],
+    other: Annotated[str | None, Query(pattern=NAME_PATTERN, description="Model of b, where it is another.")] = None,
+    dataset: _Named = None,
+    part: Annotated[Part | None, Query(description="By default that of the newest evaluations.")] = None,
+    confidence: Annotated[float, Query(gt=0, lt=1)] = 0.95,
+    seed: Annotated[int, Query(ge=0, lt=2**31, description="Of the bootstrap.")] = 0,
+) -> Comparison:
+    """Compare two versions by paired tests: McNemar's test, and a bootstrap of each measure.
+
+    They are of the newest evaluations of both on the same part of one dataset and along the same label tree, and of the
+    rows that are in both. Where there are none the answer is 404; a POST to the same path queues what is missing.
+    """
+    return comparisons.compare(session, Side(ref, a), Side(other or ref, b), dataset, part, confidence, seed)
+
+
+@router.post(
+    "/models/{ref}/compare",
+    status_code=202,
+    dependencies=[EDITOR],
+    openapi_extra=_request.schema,
+    responses=responses(400, 401, 403, 404, 409, 413, 415, 422),
+)
+def evaluate_versions(session: Db, ref: Ref, body: Annotated[ComparisonRequest, Depends(_request)]) -> ComparisonJobs:
+    """Queue the missing evaluations for a comparison of two versions, on rows that neither was trained on.
+
+    Asked again, it queues nothing twice. Once its jobs have succeeded, the GET answers.
+    """
+    return ComparisonJobs(jobs=comparing.evaluate_both(session, ref, body))

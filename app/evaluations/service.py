@@ -1,0 +1,219 @@
+"""Evaluations: added by the job that made them, and looked at."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from sqlalchemy import func, insert, select
+from sqlalchemy.orm import Session
+
+from app.errors import InvalidInput
+from app.evaluations.schemas import (
+    ConfusedLabel,
+    ConfusedPair,
+    ConfusedPairs,
+    EvaluatedLabel,
+    EvaluatedLabels,
+    Evaluation,
+    Measure,
+    Propensities,
+)
+from app.models import service as models
+from app.schemas import Page
+from app.store import tables
+from app.store.db import db_now, reading
+from app.store.lookup import by_id, by_ref, moment, newest
+from solvers.metrics.label_table import ratio
+
+E, L, C = tables.Evaluation, tables.EvaluationLabel, tables.EvaluationConfusion
+MAX_LABELS = 1000
+# where the manifest of the measures by row has the rows that the version is most wrong about
+MISTAKES = "mistakes"
+LabelOrder = Literal["f1", "-f1", "support", "-support", "label"]
+
+_ORDERS: dict[LabelOrder, Any] = {
+    "f1": L.f1.asc(),
+    "-f1": L.f1.desc(),
+    "support": L.support.asc(),
+    "-support": L.support.desc(),
+    "label": L.label.asc(),
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that is known of an evaluation besides its measures and tables; the fields are the columns."""
+
+    id: str
+    version_id: str
+    dataset_id: str | None
+    dataset_sha256: str
+    hierarchy_sha256: str | None
+    part: str
+    n_rows: int
+    n_labels: int
+    unknown_rows: int
+    unknown_labels: int
+    unknown_named: list[str]
+    resamples: int
+    confidence: float
+    seed: int
+    propensities: dict[str, Any] | None
+    reliability: list[Any] | None
+    path: str
+    rows_sha256: str
+    code_version: str
+    microseconds_per_row: float | None
+    measured: bool = False
+
+
+def add(
+    session: Session,
+    facts: Facts,
+    measures: Iterable[Measure],
+    labels: Sequence[dict[str, Any]],
+    confusions: Sequence[dict[str, Any]],
+) -> None:
+    """Add an evaluation to the caller's transaction.
+
+    Parameters
+    ----------
+    labels, confusions : sequences of dict
+        The columns of their tables, besides the evaluation.
+    """
+    session.add(E(created_at=db_now(), **asdict(facts)))
+    session.flush()
+    reported = [{"number": number, **measure.model_dump()} for number, measure in enumerate(measures)]
+    for table, rows in ((tables.EvaluationMeasure, reported), (L, labels), (C, confusions)):
+        if rows:
+            session.execute(insert(table), [{"evaluation_id": facts.id, **row} for row in rows])
+
+
+def get(session: Session, id: str) -> Evaluation:
+    """An evaluation; raises NotFound."""
+    with reading(session):
+        return _show(session, [by_id(session, E, id)])[0]
+
+
+def page(
+    session: Session,
+    page_size: int = 100,
+    page_token: str | None = None,
+    *,
+    model: str | None = None,
+    version: int | None = None,
+    dataset: str | None = None,
+) -> Page[Evaluation]:
+    """Evaluations, newest first, of a model, one of its versions or a dataset, or all.
+
+    Raises
+    ------
+    NotFound
+        No such model, version or dataset.
+    InvalidInput
+        A version is named without its model.
+    """
+    if version is not None and model is None:
+        raise InvalidInput("a version is one of a model: name that, too")
+    query = select(E)
+    with reading(session):
+        if model is not None:
+            row = by_ref(session, tables.Model, model)
+            query = query.join(tables.ModelVersion, tables.ModelVersion.id == E.version_id)
+            query = query.where(tables.ModelVersion.model_id == row.id)
+            if version is not None:
+                query = query.where(E.version_id == models.version_row(session, model, version).id)
+        if dataset is not None:
+            query = query.where(E.dataset_id == by_ref(session, tables.Dataset, dataset).id)
+        rows, token = newest(session, E, query, page_size, page_token)
+        return Page[Evaluation](items=_show(session, rows), next_page_token=token)
+
+
+def labels(
+    session: Session, id: str, offset: int = 0, limit: int = 100, level: int | None = None, order: LabelOrder = "f1"
+) -> EvaluatedLabels:
+    """The table of labels, of one level or all; raises NotFound and InvalidInput."""
+    if offset < 0 or not 1 <= limit <= MAX_LABELS:
+        raise InvalidInput(
+            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_LABELS}, were expected"
+        )
+    where = [L.evaluation_id == id] + ([] if level is None else [L.level == level])
+    with reading(session):
+        by_id(session, E, id)
+        n_labels = session.scalars(select(func.count()).select_from(L).where(*where)).one()
+        rows = session.scalars(select(L).where(*where).order_by(_ORDERS[order], L.number).offset(offset).limit(limit))
+        shown = [
+            EvaluatedLabel(
+                label=row.label,
+                level=row.level,
+                known=row.known,
+                support=row.support,
+                named=row.named,
+                precision=ratio(row.common, row.named),
+                recall=ratio(row.common, row.support),
+                f1=row.f1,
+            )
+            for row in rows
+        ]
+        return EvaluatedLabels(labels=shown, n_labels=n_labels)
+
+
+def confusions(session: Session, id: str, level: int | None = None, limit: int = 50) -> ConfusedPairs:
+    """The most confused pairs, of one level or all, and what else is known of their labels; raises NotFound."""
+    where = [C.evaluation_id == id] + ([] if level is None else [C.level == level])
+    with reading(session):
+        by_id(session, E, id)
+        rows = session.scalars(select(C).where(*where).order_by(C.level, C.place).limit(limit)).all()
+        names = list(dict.fromkeys(label for row in rows for label in (row.true, row.predicted)))
+        counted = select(L).where(L.evaluation_id == id, L.label.in_(names))
+        counts = {row.label: row for row in session.scalars(counted)}
+    return ConfusedPairs(
+        pairs=[
+            ConfusedPair(level=row.level, true=row.true, predicted=row.predicted, n_rows=row.n_rows) for row in rows
+        ],
+        labels=[
+            ConfusedLabel(label=label, support=counts[label].support, right=counts[label].common) for label in names
+        ],
+    )
+
+
+def _show(session: Session, rows: Sequence[tables.Evaluation]) -> list[Evaluation]:
+    M, V = tables.EvaluationMeasure, tables.ModelVersion
+    measures: dict[str, list[Measure]] = defaultdict(list)
+    query = select(M).where(M.evaluation_id.in_([row.id for row in rows])).order_by(M.evaluation_id, M.number)
+    for found in session.scalars(query):
+        measures[found.evaluation_id].append(
+            Measure(name=found.name, level=found.level, value=found.value, low=found.low, high=found.high)
+        )
+    named = select(V.id, V.number, V.sha256, tables.Model.name).join(tables.Model, tables.Model.id == V.model_id)
+    versions = {row.id: row for row in session.execute(named.where(V.id.in_({row.version_id for row in rows})))}
+    return [
+        Evaluation(
+            id=row.id,
+            model=versions[row.version_id].name,
+            version=versions[row.version_id].number,
+            version_sha256=versions[row.version_id].sha256,
+            dataset=row.dataset_id,
+            dataset_sha256=row.dataset_sha256,
+            hierarchy_sha256=row.hierarchy_sha256,
+            part=row.part,
+            n_rows=row.n_rows,
+            n_labels=row.n_labels,
+            unknown_rows=row.unknown_rows,
+            unknown_labels=row.unknown_labels,
+            unknown_named=row.unknown_named,
+            resamples=row.resamples,
+            confidence=row.confidence,
+            seed=row.seed,
+            propensities=None if row.propensities is None else Propensities.model_validate(row.propensities),
+            reliability=row.reliability,
+            rows_sha256=row.rows_sha256,
+            code_version=row.code_version,
+            microseconds_per_row=row.microseconds_per_row,
+            measured_model=bool(row.measured),
+            created_at=moment(row.created_at),
+            measures=measures[row.id],
+        )
+        for row in rows
+    ]

@@ -1,0 +1,1 @@
+"""Models taken away and brought in: archives, ONNX, skops, cards."""

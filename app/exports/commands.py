@@ -1,0 +1,74 @@
+"""``polymargin models`` export and import, and ``polymargin reproduce``."""
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from app.client import Client
+from app.command_line.output import Json, console, print_json, table
+from app.exports.schemas import ExportFormat
+from app.remote.errors import ClientError
+
+
+def export(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Default: MODEL-VERSION.npz, .onnx or .skops here.")] = None,
+    format: Annotated[
+        str, typer.Option(metavar="archive|onnx|skops", help="onnx and skops need a linear model on given features.")
+    ] = "archive",
+    json: Json = False,
+) -> None:
+    """Export a version with all its files to an archive that another service can import and numpy can read."""
+    out = console(json)
+    with Client() as client, out.status("Receiving"):
+        if version is None:
+            latest = client.models.get(model).latest
+            if latest is None:
+                raise ClientError(f"The model {model[:80]!r} has no version")
+            version = latest.version
+        path = output or Path(f"{model}-{version}.{'npz' if format == 'archive' else format}")
+        size = client.models.export(model, version, path, cast(ExportFormat, format))
+    if json:
+        print_json({"path": str(path), "size_bytes": size})
+    else:
+        out.print(f"Wrote {path}, {size:,} bytes", markup=False)
+
+
+def reproduce(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    version: Annotated[int, typer.Argument(help="Number.")],
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the new version as MODEL.reproduced.")] = False,
+    json: Json = False,
+) -> None:
+    """Retrain a version from its lineage and compare all arrays bit by bit; exit with status 1 if they differ."""
+    out = console(json)
+    with Client() as client, out.status("Retraining"):
+        found = client.reproduce(model, version, keep)
+    if json:
+        print_json(found)
+    elif found.same:
+        out.print(f"Identical: all {found.arrays} arrays have the same SHA-256", markup=False)
+    else:
+        out.print(f"{len(found.differing)} of {found.arrays} arrays differ: {', '.join(found.differing)}", markup=False)
+        if found.code_version != found.code_version_now:
+            out.print(f"It was trained by version {found.code_version}; this is {found.code_version_now}", markup=False)
+    if not found.same:
+        raise typer.Exit(1)
+
+
+def import_(
+    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="Archive to import.")],
+    name: Annotated[str | None, typer.Option(help="Model name. Default: the name in the archive.")] = None,
+    json: Json = False,
+) -> None:
+    """Import a version from an archive; every hash is checked (administrators only)."""
+    out = console(json)
+    with Client() as client, out.status("Sending"):
+        found = client.models.import_archive(path, name)
+    if json:
+        print_json(found)
+        return
+    rows = [("version", found.version), ("solver", found.solver), ("SHA-256", found.sha256)]
+    out.print(table(["model", found.model], rows))

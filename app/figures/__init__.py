@@ -1,0 +1,1 @@
+"""Charts of the dashboard and pictures of the API."""

@@ -1,0 +1,87 @@
+"""Labels that look alike: the same word in another Unicode form or case, the same number, or in brackets."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, get_args
+
+from app.datasets.schemas import Likeness
+from app.values import whole_number
+
+KINDS: tuple[Likeness, ...] = get_args(Likeness)
+
+# Default_Ignorable_Code_Point of Unicode 15: characters that nobody sees
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_BRACKETS = "[](){}<>\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb "
+
+
+class Alike(NamedTuple):
+    """Labels that one reader would take for one.
+
+    Attributes
+    ----------
+    labels : tuple of str
+    kinds : tuple of str
+        In what they differ.
+    """
+
+    labels: tuple[str, ...]
+    kinds: tuple[Likeness, ...]
+
+
+def alike(labels: Sequence[str]) -> list[Alike]:
+    """The groups of labels that are alike, in the order of their first label."""
+    found = []
+    for group in _groups(labels, KINDS).values():
+        if len(group) > 1:
+            alone = [kind for kind in KINDS if len(_groups(group, [kind])) == 1][:1]
+            needed = [kind for kind in KINDS if len(_groups(group, [each for each in KINDS if each != kind])) > 1]
+            found.append(Alike(tuple(group), tuple(alone or needed or KINDS)))
+    return found
+
+
+def merged(labels: Sequence[str], counts: Sequence[int], kinds: Collection[Likeness]) -> list[str]:
+    """What each label becomes where those that differ in these kinds alone are one: the one that most rows have.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Each once.
+    counts : sequence of int
+        Rows that have them; of as many the first in the order of characters is kept.
+    kinds : collection of str
+    """
+    count = dict(zip(labels, counts, strict=True))
+    kept: dict[str, str] = {}
+    for group in _groups(labels, kinds).values():
+        best = min(group, key=lambda label: (-count[label], label))
+        kept |= dict.fromkeys(group, best)
+    return [kept[label] for label in labels]
+
+
+def key(label: str, kinds: Collection[Likeness] = KINDS) -> str:
+    """Equal for labels that differ in these kinds alone."""
+    if "unicode" in kinds:
+        label = " ".join(_IGNORABLE.sub("", unicodedata.normalize("NFKC", label)).split())
+    if "case" in kinds:
+        label = unicodedata.normalize("NFC", label.casefold())
+    if "unicode" in kinds and "case" in kinds:  # folding may take a form apart
+        label = unicodedata.normalize("NFKC", label)
+    if "brackets" in kinds:
+        label = label.strip(_BRACKETS) or label
+    if "numbers" in kinds:
+        label = whole_number(label) or label
+    return label
+
+
+def _groups(labels: Sequence[str], kinds: Collection[Likeness]) -> Mapping[str, list[str]]:
+    groups = defaultdict(list)
+    for label in labels:
+        groups[key(label, kinds)].append(label)
+    return groups

@@ -1,0 +1,1 @@
+"""Label trees and vocabularies: nodes, names, editions."""

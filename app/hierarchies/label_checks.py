@@ -1,0 +1,126 @@
+"""Check that the labels of a dataset fit a label tree and a method."""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import InvalidInput, Item
+from app.hierarchies.label_facts import name_key
+from app.hierarchies.version_labels import VersionLabels, of_hierarchy, replacements
+from app.jobs.schemas import TrainRequest
+from app.plurals import counted
+from app.store import tables
+from app.store.corpus import ClassCounts
+from solvers.core.base import Solver
+from solvers.labels.taxonomy import ROOT
+
+_NAMED = 5
+_SEPARATORS = (",", ";", "|", " ")
+
+
+def check_labels(
+    session: Session,
+    solver: Solver[Any],
+    request: TrainRequest,
+    counts: ClassCounts,
+    hierarchy: tables.Hierarchy | None,
+    *,
+    sets: bool,
+) -> None:
+    """Raise InvalidInput if labels do not fit the method or the tree, or test labels are missing from training.
+
+    Along a tree every node can be predicted, whether or not a training row has it. So only labels that are no nodes
+    cannot be learnt.
+    """
+    n_trained = int(np.count_nonzero(counts.train))
+    if sets and not len(counts.labels):
+        detail = "no row has a label: the dataset can be predicted, but no model can be trained on it"
+        raise InvalidInput("no model can be trained on the dataset", [Item(detail, "/dataset")])
+    if sets:
+        _check_sets(solver, n_trained, counts, hierarchy)
+    elif hierarchy is None and not solver.handles.flat:
+        detail = f"{solver.name} trains along a label tree: pass the hierarchy that contains the labels"
+        raise InvalidInput("the method requires a hierarchy", [Item(detail, "/hierarchy")])
+    elif n_trained < 2:
+        detail = f"its training part has {counted(n_trained, 'label')}; at least two are required"
+        raise InvalidInput("no model can be trained on the dataset", [Item(detail, "/dataset")])
+    unseen, what = counts.named(counts.test_only), "no training row has"
+    if hierarchy is not None:
+        nodes = select(tables.HierarchyNode.name).where(tables.HierarchyNode.hierarchy_id == hierarchy.id)
+        known = set(session.scalars(nodes))
+        strange = [label for label in counts.named((counts.train > 0) | sets) if label not in known]
+        retired = replacements(session, hierarchy.id) if strange or unseen else {}
+        labels = replace(of_hierarchy(session, hierarchy.id), nodes=frozenset(known)) if strange or unseen else None
+        mapped = {label for label in (*strange, *unseen) if labels is not None and labels.node_of(label) in known}
+        strange = [label for label in strange if label not in mapped]
+        if strange and request.unknown_labels != "refuse":
+            left = counts.named(counts.train > 0)
+            if request.unknown_labels == "drop" and not set(left) - set(strange):
+                detail = f"{hierarchy.name} has no node for any label of the training rows, such as {named(strange)}"
+                raise InvalidInput("no label would remain", [Item(detail, "/unknown_labels")])
+            if request.unknown_labels == "keep" and ROOT in strange:
+                detail = f"a label is named {ROOT!r}, which is reserved for the top of every label tree"
+                raise InvalidInput("the label cannot be added to the tree", [Item(detail, "/unknown_labels")])
+        elif strange:
+            whose = "" if sets else " of training rows"
+            detail = f"{hierarchy.name} has no node for {counted(len(strange), 'label')}{whose}: {named(strange)}"
+            ways = "; unknown_labels='drop' trains without these labels, unknown_labels='keep' adds them to the tree"
+            detail += _lists_of_nodes(strange, known) or _retired(strange, retired) + _ambiguous(strange, labels) + ways
+            raise InvalidInput("labels are missing from the hierarchy", [Item(detail, "/hierarchy")])
+        unseen, what = [label for label in unseen if label not in known | mapped], f"{hierarchy.name} has no node for"
+    if unseen and request.unseen_labels == "refuse":
+        such = f"{counted(len(unseen), 'such label')}, such as {named(unseen)}"
+        detail = f"{such}; unseen_labels='count' counts their rows as errors"
+        raise InvalidInput(f"the test part has labels that {what}", [Item(detail, "/unseen_labels")])
+
+
+def _lists_of_nodes(labels: Sequence[str], known: Set[str]) -> str:
+    """Advice on labels that are lists of nodes but were read as one name each."""
+    for label in labels:
+        for separator in _SEPARATORS:
+            parts = label.split(separator)
+            if len(parts) > 1 and all(part.strip() in known for part in parts):
+                return f"; {label!r:.80} is a list of nodes: upload the dataset with label_separator={separator!r}"
+    return ""
+
+
+def _ambiguous(strange: Sequence[str], labels: VersionLabels | None) -> str:
+    """A note on labels that are the name of several nodes."""
+    named_by = {} if labels is None else {label: labels.by_name.get(name_key(label), []) for label in strange}
+    label = next((label for label, nodes in named_by.items() if len(nodes) > 1), None)
+    return "" if label is None else f"; {label!r:.80} is the name of {named(named_by[label])}: use the id of one"
+
+
+def _retired(labels: Sequence[str], retired: Mapping[str, Sequence[str]]) -> str:
+    """A note on retired labels that no single label replaces."""
+    gone = [label for label in labels if label in retired]
+    if not gone:
+        return ""
+    several = next((label for label in gone if retired[label]), None)
+    more = "" if several is None else f" ({several!r:.80}: one of {named(retired[several])})"
+    return (
+        f"; {len(gone)} of them are retired, such as {named(gone[:1])}, and have no single replacement: relabel "
+        f"their rows{more}"
+    )
+
+
+def _check_sets(solver: Solver[Any], n_trained: int, counts: ClassCounts, hierarchy: tables.Hierarchy | None) -> None:
+    if not solver.handles.multilabel:
+        detail = f"{solver.name} needs one label per row, but rows of this dataset have sets of labels"
+        raise InvalidInput("the method does not support the dataset's labels", [Item(detail, "/solver")])
+    if hierarchy is None and ROOT in counts.labels:
+        detail = f"a label is named {ROOT!r}, which is reserved for the top of every label tree: rename it"
+        raise InvalidInput("no model can be trained on the dataset", [Item(detail, "/dataset")])
+    if not n_trained:
+        raise InvalidInput("no model can be trained on the dataset", [Item("no training row has a label", "/dataset")])
+
+
+def named(labels: Sequence[str] | Iterable[str]) -> str:
+    """The first few labels, for a message."""
+    every = list(labels)
+    more = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
+    return ", ".join(f"{label!r:.80}" for label in every[:_NAMED]) + more

@@ -1,0 +1,139 @@
+"""Nodes of hierarchies: by parent or name, with their facts and row counts."""
+
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy.orm import Session, defer
+
+from app.datasets import versions as dataset_versions
+from app.datasets.rows import class_counts
+from app.errors import InvalidInput, NotFound
+from app.hierarchies.schemas import HierarchyNode, HierarchyNodes
+from app.store import tables
+from app.store.db import reading
+from app.store.lookup import by_ref
+from solvers.labels.taxonomy import ROOT
+
+N = tables.HierarchyNode
+MAX_NODES = 10_000
+
+
+def nodes(
+    session: Session,
+    ref: str,
+    parent: str | None = None,
+    offset: int = 0,
+    limit: int = 100,
+    search: str | None = None,
+    dataset: str | None = None,
+) -> HierarchyNodes:
+    """Nodes ``offset`` to ``offset + limit`` of all nodes, or of the children of ``parent`` (``root``: the top level).
+
+    With ``search`` only those that have it in their label, or in a name in some language, in upper or lower case.
+
+    Raises
+    ------
+    NotFound
+        No such hierarchy or dataset, or it has no node ``parent``.
+    Conflict
+        The dataset is not ready.
+    InvalidInput
+        ``offset`` or ``limit`` is out of range.
+    """
+    check_range(offset, limit)
+    with reading(session):
+        owner = by_ref(session, tables.Hierarchy, ref)
+        of_owner = N.hierarchy_id == owner.id
+        chosen: list[ColumnElement[bool]] = [of_owner]
+        if parent is not None:
+            chosen.append(N.parent == _number(session, owner, parent))
+        if search is not None:
+            chosen.append(_named(session, owner, search))
+        n_nodes = session.scalars(select(func.count()).select_from(N).where(*chosen)).one()
+        found = session.scalars(select(N).where(*chosen).order_by(N.number).offset(offset).limit(limit)).all()
+        numbers = [node.number for node in found]
+        counts = _counts(session, owner.id, numbers)
+        names = _names(session, owner.id, {node.parent for node in found})
+        n_rows = None if dataset is None else _rows_below(session, owner.id, dataset)
+    level = np.searchsorted(list(accumulate(owner.levels)), numbers, side="right") + 1
+    return HierarchyNodes(
+        nodes=[
+            HierarchyNode(
+                number=node.number,
+                name=node.name,
+                parent=names.get(node.parent),
+                level=at,
+                n_children=counts.get(node.number, 0),
+                n_rows=None if n_rows is None else int(n_rows[node.number]),
+                **(node.facts or {}),
+            )
+            for node, at in zip(found, level.tolist(), strict=True)
+        ],
+        n_nodes=n_nodes,
+    )
+
+
+def _named(session: Session, owner: tables.Hierarchy, search: str) -> ColumnElement[bool]:
+    """Only nodes whose label, name or notation contains this text."""
+    by_label = N.name.icontains(search, autoescape=True)
+    if not (owner.report or {}).get("languages"):
+        return by_label
+    wanted = search.casefold()
+    rows = session.execute(select(N.number, N.facts).where(N.hierarchy_id == owner.id, N.facts.is_not(None)))
+    found = [number for number, facts in rows if any(wanted in name.casefold() for name in _spoken(facts or {}))]
+    return or_(by_label, N.number.in_(found))
+
+
+def _spoken(facts: dict[str, Any]) -> list[str]:
+    """All names of a node."""
+    others = [name for names in facts.get("alternatives", {}).values() for name in names]
+    return [*facts.get("names", {}).values(), *others, *filter(None, [facts.get("notation")])]
+
+
+def _rows_below(session: Session, id: str, dataset: str) -> NDArray[np.int64]:
+    """For each node, how often rows of a dataset have it, or a node below it, as a label."""
+    owner = by_ref(session, tables.Dataset, dataset, defer(tables.Dataset.statistics))
+    version = dataset_versions.resolve_version(session, owner, None)
+    counts = class_counts(version)
+    of_label = dict(zip(counts.labels, (counts.train + counts.test + counts.validation).tolist(), strict=True))
+    rows = session.execute(select(N.parent, N.name).where(N.hierarchy_id == id).order_by(N.number)).all()
+    found = np.array([of_label.get(row.name, 0) for row in rows], np.int64)
+    # level by level, so that all below a node come after it
+    for number in range(len(rows) - 1, -1, -1):
+        if rows[number].parent >= 0:
+            found[rows[number].parent] += found[number]
+    return found
+
+
+def check_range(offset: int, limit: int) -> None:
+    """Raise InvalidInput unless offset and limit are valid."""
+    if offset < 0 or not 1 <= limit <= MAX_NODES:
+        raise InvalidInput(
+            f"offset must be 0 or more and limit 1 to {MAX_NODES}; got offset {offset} and limit {limit}"
+        )
+
+
+def _counts(session: Session, id: str, numbers: list[int]) -> dict[int, int]:
+    """The number of children of consecutive nodes, without nodes that have none."""
+    if not numbers:
+        return {}
+    below = N.parent.between(numbers[0], numbers[-1])
+    rows = session.execute(select(N.parent, func.count()).where(N.hierarchy_id == id, below).group_by(N.parent))
+    return {row[0]: row[1] for row in rows}
+
+
+def _names(session: Session, id: str, numbers: set[int]) -> dict[int, str]:
+    rows = session.execute(select(N.number, N.name).where(N.hierarchy_id == id, N.number.in_(numbers)))
+    return {row[0]: row[1] for row in rows}
+
+
+def _number(session: Session, owner: tables.Hierarchy, name: str) -> int:
+    if name == ROOT:
+        return -1
+    number = session.scalars(select(N.number).where(N.hierarchy_id == owner.id, N.name == name)).first()
+    if number is None:
+        raise NotFound(f"the hierarchy {owner.name!r} has no node {name!r:.80}")
+    return number

@@ -1,0 +1,199 @@
+"""Facts about the labels of a model version: names for predictions, replacements, and further parents.
+
+A version keeps this for itself, in the manifest of its model: the hierarchy that it comes from may be deleted, or give
+way to a new edition.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.formats.hierarchies.vocabulary import NO_LANGUAGE
+from app.hierarchies.label_facts import name_key, named_labels
+from app.store import tables
+from app.store.corpus import Corpus
+from app.store.db import reading
+from solvers.labels.label_sets import with_ancestors
+from solvers.labels.taxonomy import Taxonomy
+
+KEPT = "labels"
+
+_STRINGS = ("id", "notation")
+_SHOWN = (*_STRINGS, "names", "deprecated")
+
+
+@dataclass(frozen=True, eq=False)
+class VersionLabels:
+    """Facts about labels.
+
+    Attributes
+    ----------
+    shown : mapping of str to mapping
+        What answers show of a label: its id, notation, names, and whether it is deprecated.
+    replaced : mapping of str to str
+        Retired labels, and the one node that is used in place of each.
+    other_parents : mapping of str to sequence of str
+        The parents that a node has in the vocabulary beside the one in the tree.
+    alternatives : mapping of str to mapping
+        The other names of a label, by language; versions do not keep them.
+    nodes : frozenset of str
+        All labels that rows may have. Other labels of rows are looked up among the names.
+    """
+
+    shown: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    other_parents: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    alternatives: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    nodes: frozenset[str] = frozenset()
+
+    @cached_property
+    def by_name(self) -> Mapping[str, list[str]]:
+        """As :func:`app.hierarchies.label_facts.named_labels`."""
+        return named_labels(self.shown)
+
+    def node_of(self, label: str) -> str:
+        """What a row's label is: the one replacement of a retired label, the one node of that name, else itself."""
+        if label in self.replaced:
+            return self.replaced[label]
+        if label in self.nodes:
+            return label
+        found = self.by_name.get(name_key(label), [])
+        return found[0] if len(found) == 1 and found[0] in self.nodes else label
+
+    def names(self, label: str, language: str | None) -> list[str]:
+        """All names of a label in a language and without one, the preferred first; in all languages where it is None.
+
+        A label without names is its own name, unless it is an address.
+        """
+        preferred = self.shown.get(label, {}).get("names", {})
+        others = self.alternatives.get(label, {})
+        wanted = None if language is None else {primary(language), NO_LANGUAGE}
+        found = [name for tag, name in preferred.items() if wanted is None or primary(tag) in wanted]
+        found += [name for tag, some in others.items() if wanted is None or primary(tag) in wanted for name in some]
+        if found or preferred or others:
+            return found
+        return [] if "://" in label else [label]
+
+    def kept(self, labels: Iterable[str]) -> dict[str, Any]:
+        """Facts that a version with these labels stores, as JSON."""
+        return {
+            "shown": {label: self.shown[label] for label in labels if label in self.shown},
+            "replaced": dict(self.replaced),
+            "other_parents": {label: list(parents) for label, parents in self.other_parents.items()},
+        }
+
+    def mapped(self, corpus: Corpus) -> tuple[Corpus, int]:
+        """Rows with the nodes that their labels are (:meth:`node_of`), and the number of labels replaced."""
+        names = [self.node_of(label) for label in corpus.labels] if self.replaced or self.nodes else []
+        changed = np.array([new != old for new, old in zip(names, corpus.labels, strict=False)], bool)
+        if not changed.any():
+            return corpus, 0
+        labels = sorted(set(names))
+        number = {name: at for at, name in enumerate(labels)}
+        index = np.array([number[name] for name in names], np.int32)
+        y, indptr = np.asarray(corpus.y), corpus.label_indptr
+        n_changed, y = int(changed[y].sum()), index[y]
+        if indptr is not None and len(labels) < len(names):  # a row may have a label twice by now
+            row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+            row, y = np.divmod(np.unique(row * len(labels) + y), len(labels))
+            indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(indptr) - 1))])
+            y = y.astype(np.int32)
+        return replace(corpus, labels=labels, y=y, label_indptr=indptr), n_changed
+
+    def closed(self, tree: Taxonomy, sets: sp.csr_matrix) -> sp.csr_matrix:
+        """Sets of nodes that are closed along the tree, closed along all parents."""
+        number = {name: at for at, name in enumerate(tree.names)} if self.other_parents else {}
+        edges = [
+            (number[child], number[parent])
+            for child, parents in self.other_parents.items()
+            for parent in parents
+            if child in number and parent in number  # it may be measured along another tree
+        ]
+        if not edges:
+            return sets
+        children, parents = zip(*edges, strict=True)
+        return with_ancestors(tree, sets, children, parents)
+
+
+def of_hierarchy(session: Session, id: str) -> VersionLabels:
+    """Facts that the hierarchy with that id has about its labels."""
+    N = tables.HierarchyNode
+    with reading(session):
+        described = session.execute(select(N.name, N.facts).where(N.hierarchy_id == id, N.facts.is_not(None))).all()
+    facts = {row.name: row.facts for row in described}
+    shown = {label: {fact: reported[fact] for fact in _SHOWN if fact in reported} for label, reported in facts.items()}
+    others = {label: reported["other_parents"] for label, reported in facts.items() if "other_parents" in reported}
+    replaced = {label: nodes[0] for label, nodes in replacements(session, id).items() if len(nodes) == 1}
+    also = {label: reported["alternatives"] for label, reported in facts.items() if "alternatives" in reported}
+    return VersionLabels({label: reported for label, reported in shown.items() if reported}, replaced, others, also)
+
+
+def replacements(session: Session, id: str) -> dict[str, list[str]]:
+    """The retired labels of the hierarchy with that id, with the nodes that finally replace each."""
+    R, N = tables.RetiredLabel, tables.HierarchyNode
+    with reading(session):
+        rows = session.execute(select(R.name, R.facts).where(R.hierarchy_id == id)).all()
+        gone = {row.name: row.facts.get("replaced_by", []) for row in rows}
+        nodes = set(session.scalars(select(N.name).where(N.hierarchy_id == id))) if gone else set()
+    return {label: [node for node in _ends(label, gone) if node in nodes] for label in gone}
+
+
+def of_details(details: Mapping[str, Any]) -> VersionLabels:
+    """Facts stored with a version; entries not in the form of :meth:`VersionLabels.kept` are ignored.
+
+    A manifest may have come from somewhere else.
+    """
+    given = details.get(KEPT)
+    if not isinstance(given, dict):
+        return VersionLabels()
+    shown = {
+        label: _checked(reported)
+        for label, reported in _mapping(given.get("shown")).items()
+        if isinstance(reported, dict)
+    }
+    replaced = {old: new for old, new in _mapping(given.get("replaced")).items() if isinstance(new, str)}
+    others = {
+        label: parents
+        for label, parents in _mapping(given.get("other_parents")).items()
+        if isinstance(parents, list) and all(isinstance(parent, str) for parent in parents)
+    }
+    return VersionLabels(shown, replaced, others)
+
+
+def primary(tag: str) -> str:
+    """The language of a tag without its script, region and variants."""
+    return tag.split("-")[0].lower()
+
+
+def _ends(label: str, gone: Mapping[str, Sequence[str]]) -> list[str]:
+    """The final replacements of a label, through labels that were replaced themselves."""
+    found: dict[str, None] = {}
+    seen, waiting = {label}, [label]
+    for each in waiting:  # grows on the way
+        for next_ in gone[each]:
+            if next_ not in gone:
+                found[next_] = None
+            elif next_ not in seen:
+                seen.add(next_)
+                waiting.append(next_)
+    return list(found)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _checked(facts: Mapping[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = {name: facts[name] for name in _STRINGS if isinstance(facts.get(name), str)}
+    names = facts.get("names")
+    if isinstance(names, dict) and all(isinstance(name, str) for name in names.values()):
+        shown["names"] = names
+    if facts.get("deprecated") is True:
+        shown["deprecated"] = True
+    return shown

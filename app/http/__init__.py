@@ -1,0 +1,1 @@
+"""HTTP plumbing that all routes share: bodies, parameters, problems, limits."""

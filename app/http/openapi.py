@@ -1,0 +1,77 @@
+"""The API's description: what FastAPI finds, and the bodies that routes read by themselves."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from app.access.schemas import KeyRequest
+from app.datasets.schemas import CorrectionsRequest, NewUpload
+from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
+from app.jobs.request_schemas import CompressRequest, TuneRequest
+from app.jobs.schemas import JobPatch, PreviewRequest, TrainRequest
+from app.models.schemas import AliasTarget, RetentionRule, VersionPatch
+from app.predictions.schemas import BatchPredictRequest, NearestRequest, PredictRequest
+from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReviewRequest
+from app.rules.schemas import FeedbackRequest, FeedbackRowsRequest, RulePatch, RuleRequest
+from app.schemas import ProblemDocument
+
+_BODIES: tuple[type[BaseModel], ...] = (
+    TrainRequest,
+    TuneRequest,
+    EvaluateRequest,
+    ComparisonRequest,
+    CompressRequest,
+    BatchPredictRequest,
+    KeyRequest,
+    AliasTarget,
+    VersionPatch,
+    JobPatch,
+    RetentionRule,
+    ReviewRequest,
+    ClaimRequest,
+    DecisionRequest,
+    DecidedRowsRequest,
+    RuleRequest,
+    RulePatch,
+    PredictRequest,
+    FeedbackRequest,
+    NearestRequest,
+    PreviewRequest,
+    FeedbackRowsRequest,
+    CorrectionsRequest,
+    NewUpload,
+)
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, made once."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
+        )
+        models = [(model, "validation") for model in _BODIES] + [(ProblemDocument, "serialization")]
+        _, found = models_json_schema(models, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
+        schemas = document["components"]["schemas"]
+        for name, schema in found["$defs"].items():
+            schemas.setdefault(name, schema)
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        for schema in schemas.values():
+            _close(schema)
+        for route in (route for path in document["paths"].values() for route in path.values()):
+            for answer in route["responses"].values():
+                # made of the route's path: it says nothing that the route's name does not
+                answer.get("content", {}).get("application/json", {}).get("schema", {}).pop("title", None)
+        app.openapi_schema = document
+    return app.openapi_schema
+
+
+def _close(schema: Any) -> None:
+    # Names that don't fit their pattern are refused, which the pattern alone does not say.
+    if isinstance(schema, dict) and "patternProperties" in schema:
+        schema.setdefault("additionalProperties", False)
+    for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        _close(inner)

@@ -1,0 +1,1 @@
+"""Jobs: requests, the queue, leases, steps, plans and tunings."""

@@ -1,0 +1,297 @@
+"""Commands: jobs, train and preview."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, cast
+
+import orjson
+import typer
+
+from app.client import Client
+from app.command_line.output import Json, console, number, print_json, table, time_left
+from app.command_line.request_fields import fields_of, request_of, tags_of
+from app.command_line.watching import watch as watch_job
+from app.jobs.schemas import Job, JobKind, JobPlan, JobResult, JobState, PreviewRequest, Span, TrainRequest
+from app.models.schemas import ModelVersion
+from app.plurals import counted
+from app.schemas import Priority
+
+jobs = typer.Typer(help="Manage jobs.", no_args_is_help=True)
+
+Id = Annotated[str, typer.Argument(metavar="JOB", help="Id.")]
+
+
+@fields_of(TrainRequest, arguments=["dataset"], leave=["kind", "params", "model"])
+def train(
+    model: Annotated[
+        str | None, typer.Option(help="Name of the model, which gets a new version. Default: the dataset's name.")
+    ] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="Parameter of the solver.")
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show the progress until the job ends.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Estimate memory and time without submitting the job.")] = False,
+    json: Json = False,
+    **given: Any,
+) -> None:
+    """Train a model on a dataset."""
+    request = request_of(TrainRequest, given) | {"kind": "train", "params": dict(_param(text) for text in param or ())}
+    with Client() as client:
+        request["model"] = model or client.datasets.get(str(given["dataset"])).name
+        if plan:
+            _show_plan(client.jobs.plan(request), json)
+            return
+        job = client.jobs.submit(request)
+        if watch:
+            job = watch_job(job, console(json))
+            result = cast(JobResult, job.result)
+            numbers = result.versions or [cast(int, result.version)]
+            versions = [client.models.version(str(request["model"]), number) for number in numbers]
+            _show_versions(versions, json)
+    show_job(job, json)
+
+
+@jobs.command("list")
+def list_(
+    state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
+    tag: Annotated[str | None, typer.Option(metavar="NAME[=VALUE]", help="Only jobs with this tag.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only jobs of this kind, for example tune.")] = None,
+    json: Json = False,
+) -> None:
+    """List the newest jobs."""
+    with Client() as client:
+        page = client.jobs.list(state=cast(JobState | None, state), tag=tag, kind=cast(JobKind | None, kind))
+    if json:
+        print_json(page)
+        return
+    rows = [
+        (job.id, job.kind, _state(job), _place(job), job.priority, job.request.get("model"), f"{job.created_at:%F %T}")
+        for job in page.items
+    ]
+    console(json).print(table(["id", "kind", "state", "in the queue", "priority", "model", "created (UTC)"], rows))
+
+
+def _state(job: Job) -> str:
+    return f"{job.state}, not converged" if job.result is not None and job.result.unconverged else job.state
+
+
+@jobs.command()
+def show(job: Id, json: Json = False) -> None:
+    """Show one job."""
+    with Client() as client:
+        show_job(client.jobs.get(job), json)
+
+
+@jobs.command()
+def watch(job: Id, json: Json = False) -> None:
+    """Show a job's progress until it ends."""
+    with Client() as client:
+        show_job(watch_job(client.jobs.get(job), console(json)), json)
+
+
+@jobs.command()
+def cancel(job: Id, json: Json = False) -> None:
+    """Cancel a job; a running job stops at its next step."""
+    with Client() as client:
+        show_job(client.jobs.get(job).cancel(), json)
+
+
+@jobs.command()
+def retry(job: Id, json: Json = False) -> None:
+    """Queue a failed or cancelled job again."""
+    with Client() as client:
+        show_job(client.jobs.get(job).retry(), json)
+
+
+@jobs.command()
+def change(
+    job: Id,
+    priority: Annotated[
+        str | None, typer.Option(metavar="low|normal|high", help="New priority of a queued job.")
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Tag to set.")] = None,
+    untag: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Tag to remove.")] = None,
+    json: Json = False,
+) -> None:
+    """Change a job's tags, or its priority while it is queued."""
+    tags = tags_of(tag or []) | dict.fromkeys(untag or []) if tag or untag else None
+    with Client() as client:
+        show_job(client.jobs.get(job).change(priority=cast(Priority | None, priority), tags=tags), json)
+
+
+@jobs.command()
+def log(
+    job: Id,
+    after: Annotated[str | None, typer.Option(metavar="LINE", help="Only lines after this id.")] = None,
+    limit: Annotated[int, typer.Option(help="Number of entries to show.")] = 200,
+    json: Json = False,
+) -> None:
+    """Show the log of a job, oldest first."""
+    with Client() as client:
+        found = client.jobs.get(job).log(after, limit)
+    if json:
+        print_json(found)
+        return
+    rows = [
+        (f"{line.at:%F %T}", line.attempt, line.level, line.event,
+         ", ".join(f"{name}={value}" for name, value in line.fields.items()))
+        for line in found.lines
+    ]  # fmt: skip
+    console(json).print(table(["at (UTC)", "attempt", "level", "event", ""], rows))
+
+
+@jobs.command()
+def steps(
+    job: Id,
+    after: Annotated[int, typer.Option(help="Only steps with a larger number.")] = -1,
+    limit: Annotated[int, typer.Option(help="Number of entries to show.")] = 1000,
+    json: Json = False,
+) -> None:
+    """Show the convergence curve of a job."""
+    with Client() as client:
+        found = client.jobs.get(job).steps(after, limit)
+    if json:
+        print_json(found)
+        return
+    rows = [
+        (each.number, each.epoch, number(each.primal), number(each.dual), number(each.gap), number(each.seconds))
+        for each in found.steps
+    ]
+    console(json).print(table(["step", "epoch", "primal", "dual", "gap", "seconds"], rows))
+
+
+def _show_versions(versions: list[ModelVersion], json: bool) -> None:
+    columns = [_summary(version) for version in versions]
+    names = list(dict.fromkeys(name for column in columns for name in column))
+    rows = [(name, *(column.get(name) for column in columns)) for name in names]
+    console(json).print(table(["model", *(version.model for version in versions)], rows))
+
+
+def _summary(version: ModelVersion) -> dict[str, object]:
+    row: dict[str, object] = {"version": version.version}
+    if "C" in version.params:
+        row["C"] = version.params["C"]
+    row |= {"epochs": version.epochs, "gap": number(version.gap)}
+    return row | {
+        f"{part} {name}": number(value) for part, all_ in version.metrics.items() for name, value in all_.items()
+    }
+
+
+def _param(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise typer.BadParameter(f"expected NAME=VALUE, got {text[:80]!r}", param_hint="--param")
+    try:
+        return name, orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return name, value
+
+
+def _show_plan(plan: JobPlan, json: bool) -> None:
+    if json:
+        print_json(plan)
+        return
+    out = console(json)
+    whole = {"memory": _megabytes(plan.memory_bytes) or "known after feature extraction"}
+    if plan.earlier is not None:
+        reported = _span(plan.earlier.seconds, lambda seconds: f"{seconds:,.1f} s")
+        whole[f"earlier jobs ({plan.earlier.n_jobs} jobs)"] = reported
+    out.print(table(["job", ""], whole.items()))
+    if plan.scaling is not None:
+        out.print(plan.scaling)
+    if not plan.shards:
+        return
+    rows = [
+        (share.shard, share.pool, f"{share.classes:,}", f"{share.examples:,}", _megabytes(share.memory_bytes))
+        for share in plan.shards
+    ]
+    out.print(table(["shard", "pool", "classes", "examples", "memory"], rows))
+    missing = len(plan.shards) - plan.pools
+    totals = {
+        "pools running": plan.pools,
+        "rounds per epoch": plan.rounds_per_epoch and _span(plan.rounds_per_epoch, "{:,}".format),
+        "sent per epoch": plan.bytes_per_epoch and _span(plan.bytes_per_epoch, _megabytes),
+        "seconds per epoch": plan.seconds_per_epoch and _span(plan.seconds_per_epoch, number),
+    }
+    if plan.seconds_without_shards is not None:
+        totals["seconds in one worker"] = number(plan.seconds_without_shards)
+    out.print(table(["epoch", ""], totals.items()))
+    if plan.advice is not None:
+        out.print(plan.advice)
+    if missing > 0:
+        out.print(
+            f"The job cannot start: {counted(len(plan.shards), 'shard')} need as many pools of workers, "
+            f"and {plan.pools} are running."
+        )
+
+
+def _span(span: Span[Any], shown: Callable[[Any], str | None]) -> str:
+    return " to ".join(dict.fromkeys(str(shown(end)) for end in (span.least, span.most)))
+
+
+def _megabytes(n: int | None) -> str | None:
+    return None if n is None else f"{n / 2**20:,.1f} MB"
+
+
+def _place(job: Job) -> str | None:
+    if job.queue is None:
+        return None
+    starts = job.queue.starts_in_seconds
+    return f"{job.queue.position}." if starts is None else f"{job.queue.position}., starts in about {starts:.0f} s"
+
+
+def show_job(job: Job, json: bool) -> None:
+    """Print a job, for people or for programs."""
+    if json:
+        print_json(job)
+        return
+    hidden = {"request", "progress", "error", "result", "queue", "tags"}
+    values = job.model_dump(mode="json", exclude=hidden, exclude_none=True)
+    if job.tags:
+        values["tags"] = ", ".join(f"{name}={value}" for name, value in job.tags.items())
+    if job.queue is not None:
+        values["in the queue"] = _place(job)
+    if job.progress is not None and job.state != "succeeded":
+        values["progress"] = f"{job.progress.phase}, epoch {job.progress.epoch}, {job.progress.fraction:.0%}"
+        if job.progress.setting is not None:
+            values["progress"] += f", {job.progress.setting}"
+        if job.progress.trials is not None:
+            values["progress"] = f"{job.progress.trials_done} of {job.progress.trials} trials finished"
+        if job.progress.eta_seconds is not None:
+            values["progress"] += f", {time_left(job.progress.eta_seconds)}"
+    if job.result is not None and job.result.model is not None:
+        every = ", ".join(map(str, job.result.versions)) or job.result.version
+        values["result"] = f"{job.result.model} version {every}"
+        if job.result.trial is not None:
+            values["result"] += f", with the settings of trial {job.result.trial}"
+        if job.result.stopped is not None:
+            values["result"] += ", stopped by the time limit"
+        if job.result.unconverged is not None:
+            values["not converged"] = job.result.unconverged
+        if job.result.evaluation is not None:
+            values["result"] = f"evaluation of {values['result']}: polymargin evaluations show {job.result.evaluation}"
+    if job.error is not None:
+        values["error"] = job.error.detail
+    console(json).print(table(["job", job.id], values.items()))
+
+
+@fields_of(PreviewRequest, leave=["row"])
+def preview(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Name or id.")],
+    row: Annotated[int, typer.Argument(help="Row number, from 0.")] = 0,
+    json: Json = False,
+    **given: Any,
+) -> None:
+    """Show the features of one row, with the recipe fitted on a sample of the training rows."""
+    with Client() as client:
+        found = client.datasets.preview(dataset, row, **request_of(PreviewRequest, {"row": None, **given}))
+        if json:
+            print_json(found)
+            return
+        (shown,) = client.datasets.rows(dataset, row, 1).rows
+    out = console(json)
+    labels = shown.labels if shown.label is None else [shown.label]
+    out.print(f"row {row}, {', '.join(labels or ['no label'])}", markup=False)
+    if shown.text is not None:
+        out.print(shown.text, markup=False, highlight=False)
+    out.print(f"{found.n_values} of {found.n_features} features, fitted on {found.n_fitted} rows", markup=False)
+    out.print(table(["feature", "value"], [(each.feature, number(each.value)) for each in found.features]))

@@ -1,0 +1,40 @@
+"""The convergence curves of jobs."""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import InvalidInput
+from app.jobs.schemas import JobStep, JobSteps
+from app.store import tables
+from app.store.db import reading
+from app.store.lookup import by_id
+
+MAX_STEPS = 10_000
+
+
+def steps(session: Session, id: str, after: int = -1, limit: int = 1000) -> JobSteps:
+    """Up to ``limit`` steps with numbers above ``after``; raises NotFound."""
+    if not 1 <= limit <= MAX_STEPS:
+        raise InvalidInput(f"limit is {limit}; 1 to {MAX_STEPS} was expected")
+    with reading(session):
+        by_id(session, tables.Job, id)
+        query = select(tables.Step).where(tables.Step.job_id == id, tables.Step.number > after)
+        rows = session.scalars(query.order_by(tables.Step.number).limit(limit))
+        return JobSteps(
+            steps=[
+                JobStep(
+                    number=row.number,
+                    attempt=row.attempt,
+                    epoch=row.epoch,
+                    primal=row.primal,
+                    dual=row.dual,
+                    gap=row.gap,
+                    violation=row.violation,
+                    seconds=row.seconds,
+                    point=row.point,
+                    measures=row.measures or {},
+                    setting=row.setting,
+                )
+                for row in rows
+            ]
+        )

@@ -1,0 +1,195 @@
+"""What a training request names, resolved once, and all that can be checked of it before it runs."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.datasets import kernel_values
+from app.datasets import versions as dataset_versions
+from app.datasets.import_options import with_language
+from app.datasets.number_scaling import DefaultScaling, default_scaling
+from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe
+from app.datasets.rows import class_counts
+from app.datasets.schemas import DatasetStatistics
+from app.errors import InvalidInput, Item
+from app.hierarchies.label_checks import check_labels
+from app.jobs.schemas import TrainRequest
+from app.models import warm_starts
+from app.store import tables
+from app.store.corpus import ClassCounts
+from app.store.lookup import by_ref
+from solvers import registry
+from solvers.core.base import Outline, ParamsError, Solver
+from solvers.sharding.shardable import Shardable, shardable
+
+
+@dataclass(frozen=True, eq=False)
+class Resolved:
+    """What a request names, after all checks but that of the workers.
+
+    Attributes
+    ----------
+    dataset, hierarchy : rows
+        None: the request names no hierarchy.
+    dataset_version : int
+        The resolved version.
+    solver : Solver
+        With the request's parameters.
+    statistics : DatasetStatistics
+        With the classes that are listed.
+    counts : ClassCounts
+        Of all classes.
+        Of the dataset.
+    warm_start : str or None
+        The version to begin from, as MODEL@NUMBER.
+    text : TextRecipe or None
+        The request's, with a language in the place of auto; None: it has none.
+    scaling : DefaultScaling or None
+        How numbers are scaled where the request does not say it; None: as the request says, or not at all.
+    """
+
+    dataset: tables.Dataset
+    dataset_version: int
+    hierarchy: tables.Hierarchy | None
+    solver: Solver[Any]
+    statistics: DatasetStatistics
+    counts: ClassCounts
+    warm_start: str | None = None
+    text: TextRecipe | None = None
+    scaling: DefaultScaling | None = None
+
+    def scaled(self, request: TrainRequest) -> TrainRequest:
+        """The request with the default scaling of the dataset's numbers, and the parameters that go with it."""
+        if self.scaling is None:
+            return request
+        update = {"columns": self.scaling.recipe, "params": {**self.scaling.params, **request.params}}
+        return request.model_copy(update=update)
+
+    @property
+    def shardable(self) -> Shardable:
+        """The solver with what class shards ask of it; only where the request is for shards."""
+        return shardable(self.solver)
+
+    @property
+    def holds_texts(self) -> bool:
+        """Whether rows have a text, alone or beside other columns."""
+        columns = self.statistics.columns or []
+        return self.dataset.kind == "text" or any(column.role == "text" for column in columns)
+
+
+def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> Resolved:
+    """Find what a request names and check it.
+
+    Parameters
+    ----------
+    session : Session
+    request : TrainRequest
+    lock : bool
+        Hold the dataset and the hierarchy to the end of the transaction.
+
+    Raises
+    ------
+    NotFound
+        No such dataset or hierarchy.
+    Conflict
+        The dataset is not ready.
+    InvalidInput
+        Unknown solver or parameters, or a dataset that the request cannot be trained on.
+    """
+    solver = solver_of(request)
+    _check_options(solver, request)
+    dataset, hierarchy = by_ref(session, tables.Dataset, request.dataset, lock=lock), None
+    if request.hierarchy is not None:
+        hierarchy = by_ref(session, tables.Hierarchy, request.hierarchy, lock=lock)
+    version = dataset_versions.resolve_version(session, dataset, request.dataset_version)
+    statistics = DatasetStatistics.model_validate(version.statistics)
+    start = warm_starts.resolve(session, request, solver, dataset, version.number)
+    resolved = Resolved(dataset, version.number, hierarchy, solver, statistics, class_counts(version), start)
+    _check_dataset(session, request, resolved)
+    if request.columns is None:
+        resolved = replace(resolved, scaling=default_scaling(dataset.kind, statistics, solver))
+        resolved = replace(resolved, solver=solver_of(resolved.scaled(request)))
+    return resolved if request.text is None else replace(resolved, text=with_language(request.text, statistics))
+
+
+def solver_of(request: TrainRequest) -> Solver[Any]:
+    """The solver of a request; raises InvalidInput where it, or a parameter, is not known."""
+    try:
+        return registry.make(request.solver, request.params, seed=request.seed, threads=request.threads)
+    except registry.UnknownSolverError as error:
+        raise InvalidInput("the solver is not known", [Item(str(error), "/solver")]) from None
+    except ParamsError as error:
+        raise InvalidInput("the solver does not take these parameters", _items(error)) from None
+
+
+def _check_options(solver: Solver[Any], request: TrainRequest) -> None:
+    """Whether the method takes what the request asks for beside the parameters."""
+    if request.path is not None:
+        if not solver.has_path:
+            raise InvalidInput("the solver follows no path", [Item(f"{solver.name} has no path in C", "/path")])
+        if "C" in request.params:
+            raise InvalidInput("C is given twice", [Item("give C or a path of Cs, not both", "/params/C")])
+    if request.shards is not None and not solver.handles.shards:
+        raise InvalidInput("the solver is not trained in shards", [Item(f"{solver.name} has no shards", "/shards")])
+    if request.shards is not None and request.refit:
+        fault = (
+            "a model in class shards cannot be trained once more on all rows: leave refit out or set it to false, set "
+            "test_fraction to 0 to train on all rows, or leave shards out"
+        )
+        raise InvalidInput("refit needs a job without shards", [Item(fault, "/refit")])
+    if request.shards is not None and request.path is not None:
+        raise InvalidInput("a path is followed in one worker", [Item("give shards or a path, not both", "/shards")])
+
+
+def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) -> None:
+    """Whether the dataset can be trained on as the request says."""
+    solver, statistics = resolved.solver, resolved.statistics
+    counts = resolved.counts
+    trained = counts.named(counts.train > 0)
+    if request.shards is not None:
+        most = resolved.shardable.most_shards(len(trained))
+        if request.shards > most:
+            fault = f"{request.shards} shards for {most} {resolved.shardable.trains}; each needs at least one"
+            raise InvalidInput("the dataset cannot be trained on in so many shards", [Item(fault, "/shards")])
+    if statistics.n_features == 0:
+        raise InvalidInput("the dataset cannot be trained on", [Item("it has no features", "/dataset")])
+    sets = statistics.labels_per_row is not None
+    check_labels(session, solver, request, counts, resolved.hierarchy, sets=sets)
+    check_outline(resolved, solver, 1.0 if statistics.n_test else 1.0 - request.test_fraction)
+    if solver.takes_kernel_values:
+        kernel_values.check(resolved.dataset.kind, statistics, request.columns)
+    if request.text is not None and not resolved.holds_texts:
+        raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])
+    check_columns(resolved.dataset.kind, request.columns)
+
+
+def check_columns(kind: str | None, recipe: ColumnRecipe | None) -> None:
+    """Raise InvalidInput where a recipe is of columns that a dataset of this kind does not have."""
+    if recipe is not None and kind == "text":
+        raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds texts alone", "/columns")])
+
+
+def check_further(resolved: Resolved, request: TrainRequest) -> None:
+    """Raise InvalidInput where other parameters of the same solver do not fit the dataset of a request."""
+    solver = solver_of(request)
+    check_outline(resolved, solver)
+    if solver.takes_kernel_values:
+        kernel_values.check(resolved.dataset.kind, resolved.statistics, request.columns)
+
+
+def check_outline(resolved: Resolved, solver: Solver[Any], part: float = 1.0) -> None:
+    """Raise InvalidInput where a solver's parameters do not fit a dataset, of whose rows a part is trained on."""
+    statistics, counts = resolved.statistics, resolved.counts
+    trained = counts.named(counts.train > 0)
+    n_nodes = len(counts.labels) if statistics.labels_per_row is not None else None
+    if resolved.hierarchy is not None:
+        n_nodes = resolved.hierarchy.n_nodes
+    try:
+        solver.check_request(Outline(trained, max(len(trained), int(statistics.n_train * part)), n_nodes))
+    except ParamsError as error:
+        raise InvalidInput("the parameters do not fit the dataset", _items(error)) from None
+
+
+def _items(error: ParamsError) -> list[Item]:
+    return [Item(detail, f"/params{pointer}") for pointer, detail in error.items]

@@ -1,0 +1,1 @@
+"""Models: versions, aliases, notes and deletions."""

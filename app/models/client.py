@@ -1,0 +1,374 @@
+"""Models of a remote service: versions, aliases, predictions, and training a version again to compare it."""
+
+import json
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from app.exports.schemas import ExportFormat
+from app.jobs.client import Jobs
+from app.jobs.schemas import Reproduction, stored_request
+from app.models.schemas import (
+    AliasTarget,
+    Deletion,
+    Model,
+    ModelVersion,
+    MovedAlias,
+    Restored,
+    Retention,
+    RetentionRule,
+    Selection,
+)
+from app.operation.schemas import Health
+from app.predictions.schemas import (
+    ClassTerms,
+    Drift,
+    NearestRows,
+    OutputCode,
+    PredictResponse,
+    SureLevel,
+    ThresholdCurve,
+)
+from app.remote.errors import ClientError
+from app.remote.files import post_file, receive_file
+from app.remote.transport import Transport
+from app.schemas import Page
+
+Instance = str | Mapping[str, Any] | Sequence[float]
+
+
+class Models:
+    """The service's models."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def get(self, model: str) -> Model:
+        return self._transport.get(Model, f"/models/{model}")
+
+    def list(self, page_size: int = 50, page_token: str | None = None) -> Page[Model]:
+        """One page, newest first."""
+        return self._transport.get(Page[Model], "/models", page_size=page_size, page_token=page_token)
+
+    def versions(self, model: str, page_size: int = 50, page_token: str | None = None) -> Page[ModelVersion]:
+        """One page of a model's versions, newest first."""
+        place = f"/models/{model}/versions"
+        return self._transport.get(Page[ModelVersion], place, page_size=page_size, page_token=page_token)
+
+    def version(self, model: str, version: int) -> ModelVersion:
+        return self._transport.get(ModelVersion, f"/models/{model}/versions/{version}")
+
+    def selection(self, model: str, version: int) -> Selection:
+        """How a version was chosen: its trials, the best first, and the members of the pool."""
+        return self._transport.get(Selection, f"/models/{model}/versions/{version}/selection")
+
+    def set_alias(self, model: str, alias: str, version: int, revision: int | None = None) -> MovedAlias:
+        """Let an alias name a version.
+
+        Parameters
+        ----------
+        revision : int or None
+            The revision that the alias has now; None: the alias is new.
+
+        Raises
+        ------
+        PreconditionFailedError
+            Another client made or moved the alias meanwhile.
+        """
+        headers = {"Content-Type": "application/json"}
+        if revision is not None:
+            headers["If-Match"] = f'"{revision}"'
+        body = AliasTarget(version=version).model_dump_json().encode()
+        response = self._transport.send("PUT", f"/models/{model}/aliases/{alias}", content=body, headers=headers)
+        return MovedAlias.model_validate_json(response.content)
+
+    def delete_alias(self, model: str, alias: str, revision: int | None = None) -> None:
+        """Remove an alias; its version stays.
+
+        Parameters
+        ----------
+        revision : int or None
+            The revision that the alias has now; None: whatever it has.
+
+        Raises
+        ------
+        PreconditionFailedError
+            Another client has moved the alias meanwhile.
+        """
+        headers = {} if revision is None else {"If-Match": f'"{revision}"'}
+        self._transport.send("DELETE", f"/models/{model}/aliases/{alias}", headers=headers)
+
+    def code(
+        self,
+        model: str,
+        version: int,
+        first_class: int = 0,
+        n_classes: int = 100,
+        first_column: int = 0,
+        n_columns: int = 100,
+    ) -> OutputCode:
+        """The output code of a version that has one, or a window of it."""
+        return self._transport.get(
+            OutputCode,
+            f"{_place(model, version)}/code",
+            first_class=first_class,
+            n_classes=n_classes,
+            first_column=first_column,
+            n_columns=n_columns,
+        )
+
+    def thresholds(self, model: str, version: int) -> ThresholdCurve:
+        """Precision against coverage of a version with probabilities, threshold by threshold."""
+        return self._transport.get(ThresholdCurve, f"{_place(model, version)}/thresholds")
+
+    def terms(self, model: str, version: int, label: str, limit: int = 20) -> ClassTerms:
+        """The features that count most for a class of a linear machine, and against it."""
+        return self._transport.get(ClassTerms, f"{_place(model, version)}/terms", label=label, limit=limit)
+
+    def drift(self, model: str, version: int, days: int = 7) -> Drift:
+        """How the answers of the last days differ from those to rows held out from the version's training."""
+        return self._transport.get(Drift, f"{_place(model, version)}/drift", days=days)
+
+    def drift_picture(self, model: str, version: int, days: int = 7, format: str = "svg") -> bytes:
+        """The picture of :meth:`drift`: svg or png."""
+        query = {"model": model, "version": version, "days": days, "format": format}
+        return self._transport.send("GET", "/figures/drift", params=query).content
+
+    def nearest(
+        self, model: str, instance: Instance, label: str | None = None, limit: int = 5, version: int | None = None
+    ) -> NearestRows:
+        """The training rows of the predicted label, or of another, that are the most like an instance."""
+        body: dict[str, Any] = {
+            "instance": {"text": instance} if isinstance(instance, str) else instance,
+            "limit": limit,
+        }
+        more = {"label": label, "version": version}
+        body |= {name: value for name, value in more.items() if value is not None}
+        return self._transport.post(NearestRows, f"/models/{model}/nearest", body)
+
+    def code_picture(self, model: str, version: int, format: str = "svg") -> bytes:
+        """The picture of a version's output code, as svg or png."""
+        query = {"model": model, "version": version, "format": format}
+        return self._transport.send("GET", "/figures/code", params=query).content
+
+    def predict(
+        self,
+        model: str,
+        instances: Instance | Sequence[Instance],
+        top_k: int = 1,
+        version: int | None = None,
+        alias: str | None = None,
+        threshold: float | None = None,
+        min_precision: float | None = None,
+        include: Sequence[str] | None = None,
+        exclude: Sequence[str] | None = None,
+        explain: int = 0,
+        language: str | None = None,
+        sure_level: SureLevel = "any",
+    ) -> PredictResponse:
+        """Labels and scores, one prediction an instance, in order.
+
+        Parameters
+        ----------
+        instances : sequence, str or mapping
+            One text, or one mapping, is one instance. Texts as plain str; ``{"text": ...}``,
+            ``{"record": {column: value}}``, ``{"features": {name: value}}``, ``{"indices": ..., "values": ...}``; or
+            dense rows, numpy arrays included.
+        version, alias : int, str or None
+            Which version answers; the latest where neither is given.
+
+        threshold, min_precision : float or None
+            One of them, of models with probabilities: each prediction's ``sure`` is then what is at least so probable,
+            or from where on answers were right more often than this on rows held out, with a confidence of 95 %. Of
+            models of sets ``sure_labels`` is the labels of which that holds, empty where no threshold reached it.
+        include, exclude : sequence of str or None
+            The only labels to answer with, and labels never to answer with; a node of a tree includes all below it.
+        explain : int
+            Of linear machines: how many features each prediction's ``explanation`` names for the label, and against it.
+        language : str or None
+            Give the labels' names in this language alone.
+        sure_level : {"any", "leaves"} or int
+            Along a label tree, what ``min_precision`` is of: answers at all levels together, labels alone, or nodes at
+            a level, from 1.
+
+        Raises
+        ------
+        InvalidInputError
+            An instance does not fit the model; ``errors`` says which and why.
+        """
+        given = [instances] if isinstance(instances, (str, Mapping)) else instances
+        wrapped = [{"text": instance} if isinstance(instance, str) else instance for instance in given]
+        request: dict[str, Any] = {"instances": wrapped, "top_k": top_k}
+        asked: dict[str, Any] = {"threshold": threshold, "min_precision": min_precision, "explain": explain or None}
+        asked |= {"sure_level": None if sure_level == "any" else sure_level}
+        asked |= {"language": language, "include": include and list(include), "exclude": exclude and list(exclude)}
+        request |= {name: value for name, value in asked.items() if value is not None}
+        path = f"/models/{model}/predict"
+        return self._transport.post(PredictResponse, path, request, version=version, alias=alias)
+
+    def export(self, model: str, version: int, path: str | Path, format: ExportFormat = "archive") -> int:
+        """Write a version with all its files to ``path``, which appears whole or not at all; return its bytes.
+
+        numpy reads the file (``numpy.load``), the script load.py in it predicts from it, and :meth:`import_archive`
+        makes a version of it in another service.
+        """
+        place = f"{_place(model, version)}/export"
+        return receive_file(self._transport, place, Path(path), {"format": format})
+
+    def import_archive(self, path: str | Path, name: str | None = None) -> ModelVersion:
+        """Make a version of an archive that :meth:`export` has written; every hash is compared.
+
+        Parameters
+        ----------
+        name : str or None
+            Of the model; by default the one that the archive names.
+
+        Raises
+        ------
+        InvalidInputError
+            The file is no archive, or its bytes are not those that were written.
+        """
+        return ModelVersion.model_validate_json(
+            post_file(self._transport, "/models/import", Path(path), {"name": name})
+        )
+
+    def delete(self, model: str, version: int | None = None, dry_run: bool = False) -> Deletion:
+        """Delete a version, or with None all versions of a model; for a time they can be restored.
+
+        Parameters
+        ----------
+        dry_run : bool
+            Only report what would be done.
+
+        Raises
+        ------
+        ConflictError
+            An alias or a job that is not over holds it; ``errors`` has each of these.
+        """
+        response = self._transport.send("DELETE", _place(model, version), params={"dry_run": dry_run or None})
+        return Deletion.model_validate_json(response.content)
+
+    def restore(self, model: str, version: int | None = None) -> Restored:
+        """Bring a deleted version back, or with None the versions of a model that were deleted last."""
+        return self._transport.post(Restored, f"{_place(model, version)}/restore")
+
+    def change(
+        self,
+        model: str,
+        version: int,
+        tags: Mapping[str, str | None] | None = None,
+        notes: str | None = None,
+        revision: int | None = None,
+    ) -> ModelVersion:
+        """Set tags (a None takes one away) and notes of a version; what is not given stays.
+
+        Parameters
+        ----------
+        revision : int or None
+            The revision that the version has now; None: whatever it has.
+
+        Raises
+        ------
+        PreconditionFailedError
+            Another client has changed them meanwhile.
+        """
+        given = {"tags": None if tags is None else dict(tags), "notes": notes}
+        body = orjson.dumps({name: value for name, value in given.items() if value is not None})
+        headers = {"Content-Type": "application/json"} | ({} if revision is None else {"If-Match": f'"{revision}"'})
+        response = self._transport.send("PATCH", _place(model, version), content=body, headers=headers)
+        return ModelVersion.model_validate_json(response.content)
+
+    def retention(self, model: str) -> Retention:
+        """How many of a model's versions are kept, and which ones go by that now."""
+        return self._transport.get(Retention, f"/models/{model}/retention")
+
+    def set_retention(self, model: str, keep_last: int | None, dry_run: bool = False) -> Retention:
+        """Keep so many of a model's newest versions (None: all), and whatever an alias names."""
+        response = self._transport.send(
+            "PUT",
+            f"/models/{model}/retention",
+            params={"dry_run": dry_run or None},
+            content=RetentionRule(keep_last=keep_last).model_dump_json().encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        return Retention.model_validate_json(response.content)
+
+
+def _place(model: str, version: int | None) -> str:
+    return f"/models/{model}" if version is None else f"/models/{model}/versions/{version}"
+
+
+# what the arrays of the measured model are called, all together
+MEASURED = "measured"
+
+
+def reproduce(transport: Transport, model: str, version: int, keep: bool, timeout: float | None) -> Reproduction:
+    """Submit the request of a version again, wait, and compare the arrays of model and features by their hashes.
+
+    Raises
+    ------
+    ClientError
+        The dataset or the label tree of the version is gone, or the version is a copy or was trained elsewhere.
+    JobFailedError, TimedOutError
+        The job did not succeed.
+    """
+    models, jobs = Models(transport), Jobs(transport)
+    found = models.version(model, version)
+    if found.copy_of is not None:
+        raise ClientError(f"Version {version} is a copy of version {found.copy_of.version}: reproduce that one")
+    if found.dataset is None:
+        raise ClientError(f"The dataset of version {version} was deleted: there is nothing to train on")
+    if found.hierarchy_sha256 is not None and found.hierarchy is None:
+        raise ClientError(f"The label tree of version {version} was deleted")
+    name = f"{found.model[:110]}.reproduced"
+    with tempfile.TemporaryDirectory() as folder:
+        first, shards = _hashes(models, model, version, Path(folder))
+    # a job may have been trained in fewer shards than it asked for
+    given = stored_request(found.request).model_copy(update={} if shards is None else {"shards": shards})
+    resolved = given.model_copy(update={"dataset": found.dataset, "model": name, "hierarchy": found.hierarchy})
+    request: dict[str, Any] = {"kind": "train", **resolved.model_dump(mode="json", exclude_defaults=True)}
+    running = transport.get(Health, f"{transport.url}/healthz").version
+    job = jobs.submit(request).wait(timeout)
+    assert job.result is not None
+    again = job.result.versions[found.point]
+    with tempfile.TemporaryDirectory() as folder:
+        second, _ = _hashes(models, name, again, Path(folder))
+    first |= _measured(models, model, version)
+    second |= _measured(models, name, again)
+    if not keep:
+        for number in job.result.versions:
+            models.delete(name, number)
+    return Reproduction(
+        model=found.model,
+        version=version,
+        same=first == second,
+        arrays=len(first),
+        differing=sorted(each for each in first.keys() | second.keys() if first.get(each) != second.get(each)),
+        code_version=found.code_version,
+        code_version_now=running,
+        job=job.id,
+        reproduced_model=name if keep else None,
+        reproduced_version=again if keep else None,
+    )
+
+
+def _measured(models: Models, model: str, version: int) -> dict[str, str]:
+    """The hash of the arrays of the measured model, where the served one was trained on all rows."""
+    refit = models.version(model, version).refit
+    return {} if refit is None or refit.arrays_sha256 is None else {MEASURED: refit.arrays_sha256}
+
+
+def _hashes(models: Models, model: str, version: int, folder: Path) -> tuple[dict[str, str], int | None]:
+    """SHA-256 of every array of a version, and in how many class shards it was trained; None: in one worker."""
+    path = folder / f"{version}-{model[-20:]}.npz"
+    models.export(model, version, path)
+    with zipfile.ZipFile(path) as archive:
+        files = json.loads(archive.read("archive.json"))["files"]
+        shards = json.loads(archive.read("model/manifest.json"))["details"].get("shards")
+    path.unlink()
+    hashes = {name: file["sha256"] for name, file in files.items() if name.endswith(".npy")}
+    return hashes, None if shards is None else len(shards)

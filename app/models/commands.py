@@ -1,0 +1,362 @@
+"""Commands: models, versions, aliases and deletions."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from app.client import Client
+from app.command_line.output import Json, console, number, option, print_json, table
+from app.jobs.request_schemas import CopyOf
+from app.models.schemas import (
+    Deletion,
+    HeldVersion,
+    LeftOut,
+    Member,
+    ModelVersion,
+    Retention,
+    RetentionRule,
+    SelectionTrial,
+    Storage,
+    VersionPatch,
+)
+from app.remote.errors import ClientError, PreconditionFailedError
+
+
+def copy_facts(copy: CopyOf) -> list[tuple[str, object]]:
+    """Names and values, in words."""
+    return [
+        ("copy of version", copy.version),
+        ("its bytes", f"{copy.size_bytes:,}"),
+        ("half precision", "yes" if copy.float16 else "no"),
+        ("weights set to zero", f"{copy.pruned:,} of {copy.weights:,}"),
+        ("memory", f"{copy.memory_bytes:,} bytes instead of {copy.memory_bytes_source:,}"),
+        ("measured on", f"{copy.n_rows:,} rows, part {copy.part}"),
+        ("same first label", f"{copy.agreement:.4%} of them"),
+        ("error", f"{number(copy.error)} instead of {number(copy.error_source)}"),
+        ("95% interval of the accuracy loss", f"{copy.loss_low:.3g} to {copy.loss_high:.3g}"),
+        ("McNemar, exact p", number(copy.mcnemar.exact)),
+        ("certificate", "none of its own" + ("" if copy.gap is None else f"; the source's gap is {number(copy.gap)}")),
+    ]
+
+
+models = typer.Typer(help="Manage models and versions.", no_args_is_help=True)
+
+# of a trial's measures
+_LESS_ASKED = {"epochs", "rows"}
+
+
+@models.command("list")
+def list_(json: Json = False) -> None:
+    """List the newest models."""
+    with Client() as client:
+        page = client.models.list()
+    if json:
+        print_json(page)
+        return
+    rows = [
+        (model.name, latest and latest.version, latest and latest.solver, _test_error(latest), aliases)
+        for model in page.items
+        for latest, aliases in [(model.latest, ", ".join(f"{alias.name}={alias.version}" for alias in model.aliases))]
+    ]
+    console(json).print(table(["name", "latest", "solver", "test error", "aliases"], rows))
+
+
+def _test_error(version: ModelVersion | None) -> str | None:
+    if version is None or (error := version.metrics.get("test", {}).get("error")) is None:
+        return None
+    return f"{error:.1%}" + ("" if version.unconverged is None else ", not converged")
+
+
+@models.command()
+def show(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
+    json: Json = False,
+) -> None:
+    """Show one version of a model: origin, certificate and measures."""
+    with Client() as client:
+        found = client.models.version(model, version) if version else client.models.get(model).latest
+    if found is None:
+        raise ClientError(f"The model {model[:80]!r} has no version")
+    if json:
+        print_json(found)
+        return
+    values = found.model_dump(
+        mode="json", exclude={"request", "metrics", "levels", "params", "report", "copy_of"}, exclude_none=True
+    )
+    values |= {f"params: {name}": value for name, value in found.params.items()}
+    values |= {} if found.copy_of is None else dict(copy_facts(found.copy_of))
+    values |= {f"report: {name}": number(value) for name, value in found.report.items()}
+    values |= {f"{part}: {name}": number(value) for part, all_ in found.metrics.items() for name, value in all_.items()}
+    out = console(json)
+    out.print(table(["model", found.model], values.items()))
+    for part, levels in found.levels.items():
+        names = list(dict.fromkeys(name for level in levels for name in level))
+        rows = [(number_, *(number(level.get(name)) for name in names)) for number_, level in enumerate(levels, 1)]
+        out.print(table([f"{part}: level", *names], rows))
+
+
+@models.command()
+def trials(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
+    json: Json = False,
+) -> None:
+    """List the trials of the model selection, best first, and the members of the chosen model."""
+    with Client() as client:
+        latest = client.models.get(model).latest if version is None else None
+        number_ = version if latest is None else latest.version
+        if number_ is None:
+            raise ClientError(f"The model {model[:80]!r} has no version")
+        found = client.models.selection(model, number_)
+    if json:
+        print_json(found)
+        return
+    out = console(json)
+    if found.unknown_labels:
+        out.print(table(["label missing from the hierarchy", "rows"], list(found.unknown_labels.items())))
+    if not found.trials:
+        out.print(f"Version {number_} has no trials: its solver and parameters were given.")
+        return
+    # a terminal has room for few; --json has them all
+    names = [name for name in found.trials[0].measures if name not in _LESS_ASKED]
+    rows = [(_setting(trial), *(f"{trial.measures[name]:.4g}" for name in names)) for trial in found.trials]
+    out.print(table(["tried", *names], rows, whole=names))
+    members = [(_setting(each), number(each.coefficient), number(each.gap)) for each in found.members]
+    out.print(table(["member", "coefficient", "gap"], members, whole=["coefficient", "gap"]))
+    if found.left_out:
+        left = [(_setting(each), each.reason) for each in found.left_out]
+        out.print(table(["left out", "reason"], left))
+
+
+@models.command()
+def versions(model: Annotated[str, typer.Argument(help="Name or id.")], json: Json = False) -> None:
+    """List the newest versions of a model."""
+    with Client() as client:
+        page = client.models.versions(model)
+    if json:
+        print_json(page)
+        return
+    rows = [
+        (each.version, each.solver, _gap(each), number(each.metrics.get("test", {}).get("error")),
+         ", ".join(each.aliases) or None, _tags(each.tags), f"{each.created_at:%F %T}")
+        for each in page.items
+    ]  # fmt: skip
+    console(json).print(table(["version", "solver", "gap", "test error", "aliases", "tags", "made (UTC)"], rows))
+
+
+@models.command()
+def alias(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    alias: Annotated[str, typer.Argument(help="For example production.")],
+    version: Annotated[int, typer.Argument(help="Version number.")],
+    revision: Annotated[
+        int | None, typer.Option(help="Fail unless the alias has this revision; 0: fail if it exists.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask for confirmation if the version has not converged.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Set an alias to a version: promote or roll back."""
+    with Client() as client:
+        asks = not yes and sys.stdin.isatty()
+        if asks and (reason := client.models.version(model, version).unconverged) is not None:
+            typer.confirm(f"Version {version} has not converged: {reason} Set {alias} to it?", abort=True, err=True)
+        try:
+            found = client.models.set_alias(model, alias, version, revision or None)
+        except PreconditionFailedError:
+            if revision is not None:
+                raise
+            known = {each.name: each.revision for each in client.models.get(model).aliases}
+            found = client.models.set_alias(model, alias, version, known.get(alias))
+    if found.unconverged is not None and not asks:
+        typer.echo(f"Version {version} has not converged: {found.unconverged}", err=True)
+    if json:
+        print_json(found)
+        return
+    rows = [("version", found.version), ("revision", found.revision)]
+    console(json).print(table(["alias", found.name], rows))
+
+
+@models.command()
+def unalias(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    alias: Annotated[str, typer.Argument(help="For example production.")],
+    revision: Annotated[int | None, typer.Option(help="Fail unless it has this revision.")] = None,
+    json: Json = False,
+) -> None:
+    """Remove an alias; the version remains."""
+    with Client() as client:
+        client.models.delete_alias(model, alias, revision)
+    if json:
+        print_json({"deleted": alias})
+    else:
+        console(json).print(f"Removed {alias}", markup=False)
+
+
+def _gap(version: ModelVersion) -> str | None:
+    gap = number(version.gap)
+    return gap if version.unconverged is None else f"{gap or '-'}, not converged"
+
+
+def _tags(tags: dict[str, str]) -> str | None:
+    return ", ".join(f"{name}={value}" for name, value in tags.items()) or None
+
+
+def _setting(tried: SelectionTrial | Member | LeftOut) -> str:
+    return f"{tried.solver} {_settings(tried.params)}" + (" without the tree" if tried.flat else "")
+
+
+def _settings(params: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in params.items()
+    )
+
+
+storage = typer.Typer(help="Show and free disk space (administrators only).", no_args_is_help=True)
+
+Model = Annotated[str, typer.Argument(help="Name or id.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, without deleting it.")]
+
+
+def delete(
+    model: Model,
+    version: Annotated[int | None, typer.Option(help="Default: all versions.")] = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Delete a version, or a model with all versions; they can be restored for some time."""
+    with Client() as client:
+        found = client.models.delete(model, version, dry_run)
+    if json:
+        print_json(found)
+        return
+    _show_deletion(found)
+
+
+def restore(
+    model: Model,
+    version: Annotated[int | None, typer.Option(help="Default: the versions deleted last.")] = None,
+    json: Json = False,
+) -> None:
+    """Restore deleted versions."""
+    with Client() as client:
+        found = client.models.restore(model, version)
+    if json:
+        print_json(found)
+    else:
+        console(json).print(f"Restored {found.model} version {', '.join(map(str, found.versions))}", markup=False)
+
+
+def tag(
+    model: Model,
+    version: Annotated[int, typer.Argument(help="Number.")],
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Tag to set.")] = None,
+    unset: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Tag to remove.")] = None,
+    notes: Annotated[str | None, option(VersionPatch, "notes")] = None,
+    revision: Annotated[int | None, typer.Option(help="Fail unless it has this revision.")] = None,
+    json: Json = False,
+) -> None:
+    """Set tags and notes of a version."""
+    tags: dict[str, str | None] = dict.fromkeys(unset or ())
+    for text in set_ or ():
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise typer.BadParameter(f"expected NAME=VALUE, got {text[:80]!r}", param_hint="--set")
+        tags[name] = value
+    with Client() as client:
+        found = client.models.change(model, version, tags or None, notes, revision)
+    if json:
+        print_json(found)
+        return
+    rows = [*found.tags.items(), ("notes", found.notes or None), ("revision", found.revision)]
+    console(json).print(table([f"{found.model} {found.version}", ""], rows))
+
+
+def retention(
+    model: Model,
+    keep_last: Annotated[int | None, option(RetentionRule, "keep_last", min=1)] = None,
+    keep_all: Annotated[bool, typer.Option("--keep-all", help="Keep all versions.")] = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Show or set the number of versions to keep."""
+    if keep_all and keep_last is not None:
+        raise typer.BadParameter("give one of them", param_hint="--keep-last / --keep-all")
+    with Client() as client:
+        if keep_all or keep_last is not None:
+            found = client.models.set_retention(model, keep_last, dry_run)
+        else:
+            found = client.models.retention(model)
+    if json:
+        print_json(found)
+        return
+    _show_retention(found)
+
+
+@storage.command("show")
+def deletions_show(json: Json = False) -> None:
+    """Show the files that the next collection removes, and their size."""
+    with Client() as client:
+        _show_storage(client.storage.report(), json)
+
+
+@storage.command()
+def collect(
+    deleted: Annotated[
+        bool,
+        typer.Option(
+            "--deleted", help="Also remove deleted versions that can still be restored. This cannot be undone."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Remove the files that `storage show` lists now."""
+    with Client() as client:
+        _show_storage(client.storage.collect(deleted), json)
+
+
+def _show_deletion(found: Deletion) -> None:
+    out = console(False)
+    values = {
+        "versions": ", ".join(map(str, found.versions)),
+        "evaluations": found.evaluations,
+        "bytes": f"{found.size_bytes:,}",
+        "restorable until (UTC)": f"{found.restorable_until:%F %T}",
+    }
+    out.print(table(["would delete" if found.dry_run else "deleted", found.model], values.items()))
+    _show_held(found.held)
+
+
+def _show_retention(found: Retention) -> None:
+    kept = "all versions" if found.keep_last is None else f"the last {found.keep_last}"
+    rows = [("keeps", kept), ("goes", ", ".join(map(str, found.goes)) or None)]
+    console(False).print(table(["model", found.model], rows))
+    _show_held(found.held)
+
+
+def _show_held(held: list[HeldVersion]) -> None:
+    if held:
+        console(False).print(table(["held version", "why"], [(each.version, each.reason) for each in held]))
+
+
+def _show_storage(found: Storage, json: bool) -> None:
+    if json:
+        print_json(found)
+        return
+    title = "removed" if found.collected else "goes"
+    rows: list[tuple[object, ...]] = [
+        (title, f"{each.model} version {each.version}", f"{each.size_bytes:,}", None) for each in found.versions
+    ]
+    rows += [(title, each.path, f"{each.size_bytes:,}", None) for each in found.orphans]
+    rows += [
+        ("restorable", f"{each.model} version {each.version}", f"{each.size_bytes:,}", f"{each.restorable_until:%F %T}")
+        for each in found.restorable
+    ]
+    out = console(json)
+    out.print(table(["", "what", "bytes", "until (UTC)"], rows))
+    out.print(
+        f"{found.size_bytes:,} bytes {'were' if found.collected else 'can be'} freed; {found.free_bytes:,} are free"
+    )

@@ -1,0 +1,41 @@
+"""Whether the training of a version has reached its optimum and, where it has not, why."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.plurals import counted
+from app.store import tables
+from solvers.registry import SOLVERS
+
+V = tables.ModelVersion
+_MOST_NAMED = 3
+
+
+def unconverged(row: tables.ModelVersion) -> str | None:
+    """Why the training of a version ended before its optimum, and what to do; None where it reached the optimum.
+
+    None, too, of methods without a certificate, of which the number of rounds is a setting, and of smaller copies.
+    """
+    method = SOLVERS.get(row.solver)
+    if row.converged or row.copy_of is not None or (method is not None and not method.handles.certified):
+        return None
+    most, tol = row.params.get("max_epochs"), row.params.get("tol")
+    gap = "with no measured gap" if row.gap is None else f"with a relative gap of {row.gap:.3g}"
+    wanted = "" if tol is None else f"; tol is {tol:g}"
+    if most is not None and row.epochs >= most:
+        ended = f"training ended after {counted(row.epochs, 'epoch')}, the most that max_epochs allows, {gap}{wanted}"
+        return f"{ended}. Raise max_epochs, scale the columns, or take a smaller C."
+    return f"training was stopped after {counted(row.epochs, 'epoch')}, before it converged, {gap}{wanted}."
+
+
+def unconverged_of_job(session: Session, job_id: str) -> str | None:
+    """The same of the versions that a job has published; None where all reached their optimum."""
+    rows = session.scalars(select(V).where(V.job_id == job_id).order_by(V.point)).all()
+    found = [(row.number, reason) for row in rows if (reason := unconverged(row)) is not None]
+    if len(rows) == 1 and found:
+        return found[0][1]
+    more = len(found) - _MOST_NAMED
+    named = [f"version {number}: {reason}" for number, reason in found[:_MOST_NAMED]]
+    return " ".join(named + ([f"So {more} more versions."] if more > 0 else [])) or None

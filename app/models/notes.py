@@ -1,0 +1,41 @@
+"""Tags and notes of a version; a change requires the state that it is based on."""
+
+from sqlalchemy.orm import Session
+
+from app.errors import InvalidInput, PreconditionFailed
+from app.models.schemas import MAX_TAGS, ModelVersion, VersionPatch
+from app.models.service import show_versions, version_row
+from app.store.db import writing
+
+
+def change(session: Session, ref: str, number: int, patch: VersionPatch, if_match: int | None = None) -> ModelVersion:
+    """Change tags and notes of a version.
+
+    Parameters
+    ----------
+    if_match : int, optional
+        The revision that the version must have now; None: whatever it has.
+
+    Raises
+    ------
+    NotFound
+        No such model or version.
+    PreconditionFailed
+        The version has another revision.
+    InvalidInput
+        There would be too many tags.
+    """
+    with writing(session):
+        row = version_row(session, ref, number, lock=True)
+        session.refresh(row)
+        if if_match is not None and if_match != row.revision:
+            raise PreconditionFailed(f"the version has revision {row.revision}; If-Match names {if_match}")
+        tags = {name: value for name, value in {**(row.tags or {}), **(patch.tags or {})}.items() if value is not None}
+        if len(tags) > MAX_TAGS:
+            raise InvalidInput(f"the version would have {len(tags)} tags; {MAX_TAGS} are the most")
+        row.tags = tags
+        if patch.notes is not None:
+            row.notes = patch.notes
+        row.revision += 1
+        session.flush()
+        return show_versions(session, [row])[0]

@@ -1,0 +1,157 @@
+"""Pages of models: versions, aliases, evaluations and comparisons."""
+
+from typing import Annotated
+
+from fastapi import Query, Request
+from pydantic import ValidationError
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from app.access.authentication import VIEWER
+from app.datasets import service as datasets
+from app.datasets.schemas import EXTENSIONS
+from app.errors import NotFound
+from app.evaluations import comparisons
+from app.evaluations import service as evaluations
+from app.evaluations.comparisons import Side
+from app.evaluations.schemas import ConfusedPair, Evaluation
+from app.evaluations.service import LabelOrder
+from app.http.parameters import Db, Number, PageToken, Ref
+from app.jobs.schemas import stored_request
+from app.models import service as models
+from app.models.schemas import ModelVersion
+from app.predictions import codes, explanations, thresholds
+from app.rules import feedback
+from app.rules import service as rules
+from app.schemas import NAME_PATTERN
+from app.web.rendering import Call, render
+from app.web.routing import pages
+
+router = pages()
+
+PAGE_SIZE, N_LABELS, N_PAIRS, N_FEEDBACK = 50, 50, 30, 20
+_Version = Annotated[str | None, Query(pattern=NAME_PATTERN)]
+
+
+@router.get("/models", dependencies=[VIEWER])
+def list_models(request: Request, session: Db, page_token: PageToken = None) -> Response:
+    """List all models with their latest versions."""
+    page = models.page(session, PAGE_SIZE, page_token)
+    call = Call(f"/models?page_size={PAGE_SIZE}", f"client.models.list({PAGE_SIZE})")
+    return render(request, "models.html", page=page, call=call)
+
+
+@router.get("/models/{ref}", dependencies=[VIEWER])
+def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = None) -> Response:
+    """Show one model with its versions and aliases."""
+    model = models.get(session, ref)
+    versions = models.version_page(session, ref, PAGE_SIZE, page_token)
+    call = Call(f"/models/{model.name}", f"client.models.get({model.name!r})")
+    reported = feedback.page(session, ref, N_FEEDBACK, None, True)
+    again = rules.of_model(session, model.id)
+    newest = versions if page_token is None else models.version_page(session, ref, PAGE_SIZE)
+    unconverged = {each.version: each.unconverged for each in newest.items if each.unconverged is not None}
+    measured = [version for version in versions.items if "test" in version.metrics]
+    return render(
+        request,
+        "model.html",
+        model=model,
+        versions=versions,
+        unconverged=unconverged,
+        newest_measured=measured[0].version if measured else None,
+        elsewhere={version.version for version in measured if _test_rows(version) != _test_rows(measured[0])},
+        feedback=reported,
+        rules=again,
+        extensions=EXTENSIONS,
+        has_probabilities=bool(model.versions)
+        and thresholds.are_kept(request.app.state.models, request.state.key.workspace, model.id, model.versions[0]),
+        call=call,
+    )
+
+
+@router.get("/models/{ref}/versions/{number}", dependencies=[VIEWER])
+def show_version(
+    request: Request,
+    session: Db,
+    ref: Ref,
+    number: Number,
+    evaluation: Annotated[str | None, Query(pattern=NAME_PATTERN)] = None,
+    order: Annotated[LabelOrder, Query()] = "f1",
+    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+) -> Response:
+    """Show one version: origin, evaluation and errors."""
+    model, version = models.get(session, ref), models.version(session, ref, number)
+    measured = evaluations.page(session, 100, model=model.name, version=number).items
+    chosen = _chosen(measured, evaluation)
+    name = model.name
+    pairs = evaluations.confusions(session, chosen.id, None, N_PAIRS).pairs if chosen else []
+    return render(
+        request,
+        "version.html",
+        model=model,
+        version=version,
+        evaluations=measured,
+        chosen=chosen,
+        labels=evaluations.labels(session, chosen.id, offset, N_LABELS, None, order) if chosen else None,
+        pairs=pairs,
+        levels=_levels(chosen, pairs),
+        selection=models.selection(session, ref, number),
+        tells_probabilities=thresholds.are_kept(
+            request.app.state.models, request.state.key.workspace, model.id, number
+        ),
+        weighs=explanations.weighs_features(request.app.state.models, request.state.key.workspace, model.id, number),
+        coded=codes.is_coded(request.app.state.models, request.state.key.workspace, model.id, number),
+        order=order,
+        offset=offset,
+        n_labels=N_LABELS,
+        datasets=datasets.names(session, [version.dataset, *(each.dataset for each in measured)]),
+        call=_source(session, name, number, chosen),
+    )
+
+
+@router.get("/models/{ref}/compare", dependencies=[VIEWER])
+def compare_versions(request: Request, session: Db, ref: Ref, a: _Version = None, b: _Version = None) -> Response:
+    """Compare two versions on their common evaluation rows."""
+    model = models.get(session, ref)
+    comparison, missing = None, None
+    if a is not None and b is not None:
+        try:
+            comparison = comparisons.compare(session, Side(ref, a), Side(ref, b), None, None, 0.95, 0)
+        except NotFound as error:
+            missing = error.detail
+    first, second = a or "1", b or "2"
+    call = Call(
+        f"/models/{model.name}/compare?a={first}&b={second}", f"client.compare({model.name!r}, {first!r}, {second!r})"
+    )
+    return render(request, "compare.html", model=model, a=a, b=b, comparison=comparison, missing=missing, call=call)
+
+
+def _test_rows(version: ModelVersion) -> tuple[object, ...]:
+    """Return what determines the test rows of a version."""
+    try:
+        asked = stored_request(version.request)
+    except ValidationError:  # of another service, or another release
+        return (version.dataset_sha256, version.id)
+    if asked.refit and version.refit is None:
+        return (version.dataset_sha256,)  # the dataset's own split
+    drawn = asked.test_fraction, asked.seed, asked.stratify, asked.warm_start
+    return (version.dataset_sha256, version.hierarchy_sha256, *drawn)
+
+
+def _chosen(measured: list[Evaluation], id: str | None) -> Evaluation | None:
+    if id is not None and all(each.id != id for each in measured):
+        raise NotFound("This version has no such evaluation.")
+    return next((each for each in measured if id in (None, each.id)), None)
+
+
+def _levels(chosen: Evaluation | None, pairs: list[ConfusedPair]) -> list[int]:
+    """Those that labels are confused at: sets along a tree have none that is all labels."""
+    if chosen is None or not pairs:
+        return []
+    return sorted({measure.level for measure in chosen.measures if measure.level >= pairs[0].level})
+
+
+def _source(_session: Session, name: str, number: int, chosen: Evaluation | None) -> Call:
+    if chosen is None:
+        return Call(f"/models/{name}/versions/{number}", f"client.models.version({name!r}, {number})")
+    return Call(f"/evaluations/{chosen.id}", f"client.evaluations.get({chosen.id!r})")

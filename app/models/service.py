@@ -1,0 +1,258 @@
+"""Models and their versions, as they are shown."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Select, select, tuple_
+from sqlalchemy.orm import Session
+
+from app.datasets.schemas import Languages
+from app.errors import NotFound
+from app.jobs.request_schemas import CopyOf
+from app.models import aliases, convergence
+from app.models.schemas import Model, ModelVersion, Origin, RefitReport, Selection
+from app.schemas import Page
+from app.store import tables
+from app.store.db import reading
+from app.store.files import files
+from app.store.lookup import MAX_PAGE, by_id, by_ref, moment, newest
+from solvers.core.stored_models import ModelError, stored_record
+
+V = tables.ModelVersion
+
+# a measure of one level of a label tree is stored as its name and the level: f1_2
+_OF_LEVEL = re.compile(r"(.+)_([0-9]+)")
+
+# the share of texts from which their most common language is that of the version
+_MOST_TEXTS = 0.5
+
+
+def get(session: Session, ref: str) -> Model:
+    """A model by id or name; raises NotFound."""
+    with reading(session):
+        return _show_models(session, [model_row(session, ref)])[0]
+
+
+def page(session: Session, page_size: int = 100, page_token: str | None = None) -> Page[Model]:
+    """Models, newest first."""
+    with reading(session):
+        query = select(tables.Model).where(live_versions().exists())
+        rows, token = newest(session, tables.Model, query, page_size, page_token)
+        return Page[Model](items=_show_models(session, rows), next_page_token=token)
+
+
+def version(session: Session, ref: str, number: int | None = None, alias: str | None = None) -> ModelVersion:
+    """One version by its number or by an alias; where neither is given, the latest that is no smaller copy.
+
+    Raises
+    ------
+    NotFound
+        No such model, version or alias.
+    InvalidInput
+        Both a number and an alias are given.
+    """
+    with reading(session):
+        model = by_ref(session, tables.Model, ref)
+        return show_versions(session, [aliases.version_of(session, model, number, alias)])[0]
+
+
+def version_by_id(session: Session, id: str) -> ModelVersion:
+    """One version by its id, be it deleted; raises NotFound."""
+    with reading(session):
+        return show_versions(session, [by_id(session, V, id)])[0]
+
+
+def version_row(
+    session: Session, ref: str, number: int | None = None, alias: str | None = None, lock: bool = False
+) -> tables.ModelVersion:
+    """As :func:`version`, the row itself, in the caller's transaction; ``lock``: it is not deleted before its end."""
+    return aliases.version_of(session, by_ref(session, tables.Model, ref, lock=lock), number, alias)
+
+
+def model_row(session: Session, ref: str, lock: bool = False) -> tables.Model:
+    """The row of a model that has versions; raises NotFound."""
+    model = by_ref(session, tables.Model, ref, lock=lock)
+    if session.scalars(select(V.id).where(V.model_id == model.id, V.deleted_at.is_(None)).limit(1)).first() is None:
+        raise NotFound(f"the versions of the model {model.name!r} were deleted; restore brings them back for a time")
+    return model
+
+
+def live_versions() -> Select[Any]:
+    """Ids of the versions of a row of models that are not deleted, to be used in a query of models."""
+    return select(V.id).where(V.model_id == tables.Model.id, V.deleted_at.is_(None))
+
+
+def versions(session: Session, ref: str) -> list[ModelVersion]:
+    """The newest thousand versions of a model, newest first."""
+    return version_page(session, ref, MAX_PAGE).items
+
+
+def version_page(session: Session, ref: str, page_size: int = 100, page_token: str | None = None) -> Page[ModelVersion]:
+    """Versions of a model, newest first."""
+    with reading(session):
+        model = model_row(session, ref)
+        query = select(V).where(V.model_id == model.id, V.deleted_at.is_(None))
+        rows, token = newest(session, V, query, page_size, page_token)
+        return Page[ModelVersion](items=show_versions(session, rows), next_page_token=token)
+
+
+def artefact(session: Session, version_id: str) -> Path:
+    """The folder of a version: ``model/`` for ``load_model``, ``features/`` for ``load_features``."""
+    with reading(session):
+        path = session.scalars(select(V.path).where(V.id == version_id)).one_or_none()
+    if path is None:
+        raise NotFound(f"no model version has the id {version_id!r:.80}")
+    return files().path(path)
+
+
+def stored_metrics(session: Session, version_id: str) -> dict[str, dict[str, float]]:
+    """All measures of a version as they are stored: part, name, value."""
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    query = select(tables.Metric).where(tables.Metric.version_id == version_id)
+    for metric in session.scalars(query.order_by(tables.Metric.part, tables.Metric.name)):
+        found[metric.part][metric.name] = metric.value
+    return dict(found)
+
+
+def selection(session: Session, ref: str, number: int) -> Selection:
+    """How a version was chosen, from its artefact's manifest; raises NotFound."""
+    with reading(session):
+        row = aliases.version_of(session, by_ref(session, tables.Model, ref), number, None)
+    try:
+        record = stored_record(files().path(row.path) / "model")
+    except ModelError as error:
+        raise NotFound(str(error)) from None
+    return Selection.model_validate({"trials": [], "members": [], **record})
+
+
+def _show_models(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
+    ids = [row.id for row in rows]
+    numbers: dict[str, list[int]] = defaultdict(list)
+    latest: dict[str, str] = {}
+    query = (
+        select(V.model_id, V.number, V.id).where(V.model_id.in_(ids), V.deleted_at.is_(None)).order_by(*aliases.LATEST)
+    )
+    for model_id, number, version_id in session.execute(query):
+        numbers[model_id].append(number)
+        latest.setdefault(model_id, version_id)
+    shown = session.scalars(select(V).where(V.id.in_(latest.values())))
+    newest_versions = {row.id: row for row in show_versions(session, list(shown))}
+    named = aliases.of_models(session, ids)
+    return [
+        Model(
+            id=row.id,
+            name=row.name,
+            owner=row.owner,
+            versions=sorted(numbers[row.id], reverse=True),
+            aliases=[alias for _, alias in named[row.id]],
+            created_at=moment(row.created_at),
+            latest=newest_versions[latest[row.id]] if row.id in latest else None,
+        )
+        for row in rows
+    ]
+
+
+def show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> list[ModelVersion]:
+    """Versions as the API shows them."""
+    model_ids = {row.model_id for row in rows}
+    query = select(tables.Model.id, tables.Model.name).where(tables.Model.id.in_(model_ids))
+    names = {row.id: row.name for row in session.execute(query)}
+    metrics: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for metric in session.scalars(
+        select(tables.Metric).where(tables.Metric.version_id.in_([row.id for row in rows])).order_by(tables.Metric.name)
+    ):
+        metrics[metric.version_id][metric.part][metric.name] = metric.value
+    named: dict[str, list[str]] = defaultdict(list)
+    for of_model in aliases.of_models(session, model_ids).values():
+        for version_id, alias in of_model:
+            named[version_id].append(alias.name)
+    return [
+        ModelVersion(
+            id=row.id,
+            model=names[row.model_id],
+            version=row.number,
+            job=row.job_id,
+            point=row.point,
+            dataset=row.dataset_id,
+            dataset_sha256=row.dataset_sha256,
+            hierarchy=row.hierarchy_id,
+            hierarchy_sha256=row.hierarchy_sha256,
+            solver=row.solver,
+            params=row.params,
+            seed=row.seed,
+            request=row.request,
+            code_version=row.code_version,
+            n_classes=row.n_classes,
+            n_features=row.n_features,
+            n_train=row.n_train,
+            epochs=row.epochs,
+            converged=row.converged,
+            unconverged=convergence.unconverged(row),
+            primal=row.primal,
+            dual=row.dual,
+            gap=row.gap,
+            violation=row.violation,
+            seconds=row.seconds,
+            sha256=row.sha256,
+            size_bytes=row.size_bytes,
+            report=row.report or {},
+            metrics={part: _whole(values) for part, values in metrics[row.id].items()},
+            levels={part: found for part, values in metrics[row.id].items() if (found := _by_level(values))},
+            aliases=named[row.id],
+            origin=None if row.origin is None else Origin.model_validate(row.origin),
+            copy_of=None if row.copy_of is None else CopyOf.model_validate(row.copy_of),
+            refit=None if row.refit is None else RefitReport.model_validate(row.refit),
+            tags=row.tags or {},
+            notes=row.notes or "",
+            revision=row.revision,
+            created_at=moment(row.created_at),
+        )
+        for row in rows
+    ]
+
+
+def _whole(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in values.items() if not _OF_LEVEL.fullmatch(name)}
+
+
+def _by_level(values: Mapping[str, float]) -> list[dict[str, float]]:
+    found: dict[int, dict[str, float]] = defaultdict(dict)
+    for name, value in values.items():
+        match = _OF_LEVEL.fullmatch(name)
+        if match is not None:
+            found[int(match[2])][match[1]] = value
+    return [found[level] for level in sorted(found)]
+
+
+def languages_of(session: Session, versions: Sequence[ModelVersion]) -> dict[str, str]:
+    """The language of each version that has one, by the version's id.
+
+    It is the one that the recipe of texts names, or else the one that most texts of the dataset are in.
+    """
+    found: dict[str, str] = {}
+    for version in versions:
+        language = (version.request.get("text") or {}).get("language")
+        if language not in (None, "auto"):
+            found[version.id] = language
+    trained_on = {
+        (version.dataset, version.dataset_sha256) for version in versions if version.dataset and version.id not in found
+    }
+    if not trained_on:
+        return found
+    data = tables.DatasetVersion
+    query = select(data.dataset_id, data.sha256, data.statistics["languages"]).where(
+        tuple_(data.dataset_id, data.sha256).in_(trained_on)
+    )
+    with reading(session):
+        rows = session.execute(query).all()
+    by_data = {(dataset, sha256): Languages.model_validate(shares) for dataset, sha256, shares in rows if shares}
+    for version in versions:
+        languages = by_data.get((version.dataset or "", version.dataset_sha256))
+        if version.id not in found and languages is not None and languages.shares:
+            first = languages.shares[0]
+            if first.language != "other" and first.share >= _MOST_TEXTS:
+                found[version.id] = first.language
+    return found

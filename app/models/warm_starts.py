@@ -1,0 +1,68 @@
+"""Which version a training may begin from, and where the dual variables of versions are."""
+
+import re
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.errors import InvalidInput, Item
+from app.jobs.schemas import TrainRequest
+from app.models import service as models
+from app.store import tables
+from app.store.db import reading
+from app.store.files import files
+from solvers.core.base import Solver
+
+DUALS, SPLIT = "duals", "split"
+
+
+def folder(session: Session, named: str) -> str:
+    """Where the files of the version ``MODEL@NUMBER`` are; raises NotFound."""
+    model, _, number = named.rpartition("@")
+    with reading(session):
+        return models.version_row(session, model, int(number)).path
+
+
+def keeps_duals(session: Session, model: str, number: int) -> bool:
+    """Whether a version has kept the dual variables that a training could begin from; raises NotFound."""
+    with reading(session):
+        return (files().path(models.version_row(session, model, number).path) / DUALS).is_dir()
+
+
+def resolve(
+    session: Session, request: TrainRequest, solver: Solver[Any], dataset: tables.Dataset, version: int
+) -> str | None:
+    """The version that a request begins from, as ``MODEL@NUMBER``; None where it names none.
+
+    Raises
+    ------
+    NotFound
+        No such model, version or alias.
+    InvalidInput
+        The training cannot begin there; the fault says why.
+    """
+    if request.keep_duals and not solver.starts_warm:
+        raise _refused(f"{solver.name} has no dual variables that could start another training", "/keep_duals")
+    if request.warm_start is None:
+        return None
+    model, _, which = request.warm_start.rpartition("@")
+    numbered = re.fullmatch("[0-9]{1,9}", which)
+    row = models.version_row(session, model, int(which) if numbered else None, None if numbered else which, lock=True)
+    trained_on = row.request.get("dataset_version") or 1
+    if not solver.starts_warm:
+        fault = f"{solver.name} begins from nothing: machines that are trained by their dual variables begin from them"
+    elif request.shards is not None or request.path is not None or row.request.get("path") is not None:
+        fault = "trainings in class shards and paths in C begin from nothing"
+    elif row.solver != solver.name:
+        fault = f"the version was trained by {row.solver}, whose dual variables are others than those of {solver.name}"
+    elif row.dataset_id != dataset.id or trained_on > version:
+        fault = "the version was not trained on the first rows of this dataset, so its dual variables belong to others"
+    elif not (files().path(row.path) / DUALS).is_dir():
+        fault = "the version has not kept its dual variables: a training keeps them with keep_duals"
+    else:
+        return f"{model}@{row.number}"
+    raise _refused(fault, "/warm_start")
+
+
+def _refused(fault: str, pointer: str) -> InvalidInput:
+    return InvalidInput("the training cannot begin from another version", [Item(fault, pointer)])

@@ -1,0 +1,1 @@
+"""Running the service: health, metrics, sweep, storage, backup, supervision, compilation ahead."""

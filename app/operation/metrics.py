@@ -1,0 +1,164 @@
+"""What Prometheus may ask: requests and predictions as they pass, jobs and loaded models as they are now."""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from app.operation.readiness import Load
+from app.predictions.drift import VersionDrift
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Metrics:
+    """The counters of one process.
+
+    Parameters
+    ----------
+    load : callable
+        Gives what goes on in the installation.
+    cache_bytes : callable
+        Gives the bytes of the models that are loaded.
+    """
+
+    def __init__(self, load: Callable[[], Load], cache_bytes: Callable[[], int]) -> None:
+        self._lock = threading.Lock()
+        self._requests: dict[tuple[str, str, int], int] = {}
+        self._seconds: dict[tuple[str, str], _Durations] = {}
+        self._predictions = _Durations()
+        self._n_instances = 0
+        self._registry = CollectorRegistry()
+        self._registry.register(_Passed(self))
+        self._registry.register(_Now(load, cache_bytes))
+
+    def answered(self, method: str, route: str, status: int, seconds: float, *, streamed: bool) -> None:
+        """Count one answered request; how long a stream of events was followed says nothing about latency."""
+        key = method, route, status
+        with self._lock:
+            self._requests[key] = self._requests.get(key, 0) + 1
+            if not streamed:
+                durations = self._seconds.get((method, route))
+                if durations is None:
+                    durations = self._seconds[method, route] = _Durations()
+                durations.add(seconds)
+
+    def predicted(self, n_instances: int, seconds: float) -> None:
+        """Count one answered prediction request."""
+        with self._lock:
+            self._predictions.add(seconds)
+            self._n_instances += n_instances
+
+    def passed(self) -> Iterable[Metric]:
+        """What was counted."""
+        requests = CounterMetricFamily(
+            "polymargin_requests", "Requests answered.", labels=("method", "route", "status")
+        )
+        spans = HistogramMetricFamily(
+            "polymargin_request_seconds", "Time from a request to the end of its answer.", labels=("method", "route")
+        )
+        predictions = HistogramMetricFamily(
+            "polymargin_prediction_seconds", "Time to check the instances of one request and to score them.", labels=()
+        )
+        instances = CounterMetricFamily("polymargin_instances", "Instances predicted.", labels=())
+        with self._lock:
+            for (method, route, status), n in self._requests.items():
+                requests.add_metric((method, route, str(status)), n)
+            for key, durations in self._seconds.items():
+                spans.add_metric(key, durations.buckets(), durations.seconds)
+            predictions.add_metric((), self._predictions.buckets(), self._predictions.seconds)
+            instances.add_metric((), self._n_instances)
+        return requests, spans, predictions, instances
+
+    def text(self, versions: Iterable[VersionDrift] | None = None) -> bytes:
+        """All values in the text format of Prometheus, with those of ``versions`` by name where they are given."""
+        found = generate_latest(self._registry)
+        if versions is None:
+            return found
+        named = CollectorRegistry()
+        named.register(_Versions(versions))
+        return found + generate_latest(named)
+
+
+class _Durations:
+    """A histogram: the client's own takes as long for one observation as the rest of a request's counting."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(_BUCKETS) + 1)
+        self.seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect_left(_BUCKETS, seconds)] += 1
+        self.seconds += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """The upper end of each bucket, and how many took no longer."""
+        return list(zip([*map(str, _BUCKETS), "+Inf"], accumulate(self.counts), strict=True))
+
+
+class _Passed(Collector):
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def describe(self) -> Iterable[Metric]:
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics.passed()
+
+
+class _Now(Collector):
+    def __init__(self, load: Callable[[], Load], cache_bytes: Callable[[], int]) -> None:
+        self._load = load
+        self._cache_bytes = cache_bytes
+
+    def describe(self) -> Iterable[Metric]:
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        jobs = GaugeMetricFamily("polymargin_jobs", "Jobs by state.", labels=("state",))
+        found = self._load()
+        for state, count in found.jobs.items():
+            jobs.add_metric((state,), count)
+        yield jobs
+        yield GaugeMetricFamily(
+            "polymargin_job_waiting_seconds", "How long the oldest queued job has waited.", value=found.waiting_seconds
+        )
+        workers = GaugeMetricFamily("polymargin_workers", "Living worker processes by queue.", labels=("queue",))
+        for queue, count in found.workers.items():
+            workers.add_metric((queue,), count)
+        yield workers
+        yield GaugeMetricFamily("polymargin_free_bytes", "Free on the disk of the data folder.", value=found.free_bytes)
+        yield GaugeMetricFamily("polymargin_model_cache_bytes", "Bytes of loaded models.", value=self._cache_bytes())
+
+
+class _Versions(Collector):
+    def __init__(self, versions: Iterable[VersionDrift]) -> None:
+        self._versions = versions
+
+    def describe(self) -> Iterable[Metric]:
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        of_version = ("workspace", "model", "version")
+        answers = GaugeMetricFamily("polymargin_recent_answers", "Answers of the last seven days.", labels=of_version)
+        psi = GaugeMetricFamily(
+            "polymargin_score_psi", "Population stability index of their scores.", labels=of_version
+        )
+        variation = GaugeMetricFamily(
+            "polymargin_label_total_variation", "How far their labels are from held-out ones.", labels=of_version
+        )
+        for each in self._versions:
+            labels = (each.workspace, each.model, str(each.version))
+            answers.add_metric(labels, each.n_answers)
+            if each.psi is not None:
+                psi.add_metric(labels, each.psi)
+            if each.total_variation is not None:
+                variation.add_metric(labels, each.total_variation)
+        yield from (answers, psi, variation)

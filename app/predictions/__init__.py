@@ -1,0 +1,1 @@
+"""Predictions: answers, explanations, thresholds, drift, and models in memory."""

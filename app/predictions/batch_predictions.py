@@ -1,0 +1,129 @@
+"""Predictions for whole datasets: asked for as jobs, kept as files, and given out."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.datasets import versions as dataset_versions
+from app.errors import Conflict, InvalidInput, Item, NotFound
+from app.models import row_kinds
+from app.models import service as models
+from app.models.schemas import ModelVersion
+from app.predictions.model_cache import ModelCache
+from app.predictions.schemas import MEDIA_TYPES, BatchPredictRequest, PredictionPlan, SureRows
+from app.predictions.service import limits
+from app.predictions.sure_answers import promise
+from app.store import tables
+from app.store.db import reading
+from app.store.files import files
+from app.store.lookup import by_id, by_ref
+
+FOLDER = "predictions"
+
+
+@dataclass(frozen=True)
+class PredictionFile:
+    """A file of predictions: where it is, what it is, and what to call it."""
+
+    path: Path
+    media_type: str
+    name: str
+
+
+def resolve_batch(
+    session: Session, request: BatchPredictRequest, lock: bool = True
+) -> tuple[tables.Dataset, BatchPredictRequest]:
+    """What a request names, with ``lock`` held to the end of the transaction; the request with the resolved versions.
+
+    Raises
+    ------
+    NotFound
+        No such model, version, alias or dataset.
+    Conflict
+        The dataset is not ready.
+    InvalidInput
+        The dataset has no such part, or its rows are of another kind than those trained on.
+    """
+    version = models.version_row(session, request.model, request.version, request.alias, lock=lock)
+    dataset = by_ref(session, tables.Dataset, request.dataset, lock=lock)
+    rows = dataset_versions.resolve_version(session, dataset, request.dataset_version)
+    row_kinds.require_same(session, version, dataset, rows)
+    if request.part in ("test", "validation") and rows.n_train == rows.n_rows:
+        detail = f"all rows of the dataset are for training; part {request.part} needs a split of its own"
+        raise InvalidInput("the dataset has no such part", [Item(detail, "/part")])
+    named = {"version": version.number, "alias": None, "dataset_version": rows.number}
+    return dataset, request.model_copy(update=named)
+
+
+def chosen_rows(session: Session, dataset: tables.Dataset, request: BatchPredictRequest) -> int:
+    """How many rows a request chooses."""
+    rows = dataset_versions.resolve_version(session, dataset, request.dataset_version)
+    if request.part == "all" or rows.n_train == rows.n_rows:
+        return rows.n_rows
+    if request.part == "train":
+        return rows.n_train
+    counts = rows.statistics.get(f"n_{request.part}")
+    return rows.n_rows - rows.n_train if counts is None else int(counts)
+
+
+def plan(session: Session, cache: ModelCache, request: BatchPredictRequest) -> PredictionPlan:
+    """The rows of a job, and how many are expected to have a sure label; nothing is queued.
+
+    Raises
+    ------
+    NotFound, Conflict, InvalidInput
+        As for a job, and where the model does not take the threshold, the precision or the labels.
+    """
+    with reading(session):
+        dataset, version = resolve_batch(session, request, lock=False)
+        n_rows = chosen_rows(session, dataset, version)
+        workspace = dataset.workspace
+    loaded = cache.get((workspace, request.model, version.version, None))
+    used, _ = limits(loaded, request.model_dump(exclude_none=True), may_be_unsure=True)
+    found = PredictionPlan(model=loaded.version.model, version=loaded.version.version, n_rows=n_rows)
+    if used is None:
+        return found
+    level = request.sure_level if isinstance(request.sure_level, int) else None
+    promised = promise(loaded.model, used, level)
+    counts = {"n_rows": n_rows, "n_sure": round(n_rows * promise(loaded.model, used).get("answered", 0.0))}
+    if level is not None:
+        counts["n_at_level"] = round(n_rows * promised.get("answered", 0.0))
+    asked: dict[str, Any] = {"asked": request.min_precision, "sure_level": request.sure_level}
+    return found.model_copy(update={"sure": SureRows(**promised, **asked, **counts)})
+
+
+def separator(session: Session, dataset_id: str | None, version: ModelVersion) -> str | None:
+    """What separates the labels of a row in the file of a dataset, or else in that which a version was trained on."""
+    ids = [id for id in (dataset_id, version.dataset) if id is not None]
+    found = dataset_versions.options(session, ids)
+    return next((found[id]["label_separator"] for id in ids if "label_separator" in found[id]), None)
+
+
+def path_of(job_id: str, format: str) -> str:
+    """Where the file of a job is kept."""
+    return f"{FOLDER}/{job_id}.{format}"
+
+
+def of_job(session: Session, job_id: str) -> PredictionFile:
+    """The file that a job has made.
+
+    Raises
+    ------
+    NotFound
+        No such job, it is none of predictions, or its file was removed after the time for which files are kept.
+    Conflict
+        The job has not succeeded.
+    """
+    with reading(session):
+        job = by_id(session, tables.Job, job_id)
+    if job.kind != "predict":
+        raise NotFound("the job makes no predictions")
+    if job.state != "succeeded":
+        raise Conflict(f"the job is {job.state}; its predictions are there once it has succeeded")
+    request = BatchPredictRequest.model_validate(job.request)
+    path = files().path(path_of(job.id, request.format))
+    if not path.is_file():
+        raise NotFound("the predictions were removed after the time for which they are kept; ask for them again")
+    return PredictionFile(path, MEDIA_TYPES[request.format], f"{request.model}-{job.id[:8]}.{request.format}")

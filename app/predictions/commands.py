@@ -1,0 +1,430 @@
+"""Commands: predict, predict-dataset and code."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+import orjson
+import typer
+from rich.table import Table
+
+from app.client import Client
+from app.command_line.instances import parsed
+from app.command_line.output import Json, console, option, options_of, print_json, table
+from app.command_line.request_fields import tags_of
+from app.command_line.watching import watch
+from app.datasets.schemas import ImportOptions
+from app.plurals import counted
+from app.predictions.schemas import (
+    BatchPredictRequest,
+    ExplainedTerm,
+    NamedLabel,
+    Prediction,
+    PredictRequest,
+    PredictResponse,
+    SubtreeNode,
+    SureRows,
+    UsedThreshold,
+)
+from app.remote.errors import ClientError
+from app.reviews.schemas import ReviewRequest
+
+# The service's default limit of instances in one request.
+BATCH = 1000
+_NOTHING = SubtreeNode(label="(no label)", parent=None, margin=0.0)
+_LISTED = 10
+_SureLevel = Annotated[str, option(BatchPredictRequest, "sure_level", metavar="any|leaves|LEVEL")]
+_NO_TEXTS = ("this model takes records", "this model takes numbers")
+
+
+@options_of(PredictRequest, without=set(PredictRequest.model_fields) - {"threshold", "min_precision", "language"})
+def predict(
+    model: Annotated[str, typer.Argument(help="Name or id.")],
+    text: Annotated[list[str] | None, typer.Option(help="Text to classify; may be repeated.")] = None,
+    instance: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JSON",
+            help="Instance as JSON, instead of a text, such as "
+            '\'{"record": {"price": 3.5, "colour": "red"}}\'; may be repeated.',
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="JSON lines; each line is a text or an instance."),
+    ] = None,
+    top_k: Annotated[int, typer.Option(help="Number of labels per instance.")] = 1,
+    version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
+    alias: Annotated[str | None, typer.Option(help="Alias instead of a version.")] = None,
+    include: Annotated[list[str] | None, typer.Option(help="Predict only this label; may be repeated.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Never predict this label; may be repeated.")] = None,
+    sure_level: _SureLevel = "any",
+    explain: Annotated[int, typer.Option(help="Number of features to show for and against each label.")] = 0,
+    json: Json = False,
+    **more: Any,
+) -> None:
+    """Classify instances with a model."""
+    if sum(given is not None for given in (text, instance, file)) != 1:
+        hint = "--text / --instance / --file"
+        raise typer.BadParameter("give exactly one of --text, --instance and --file", param_hint=hint)
+    given: Iterator[Any] = iter(text) if text else map(parsed, instance) if instance else _lines(file)
+    answers: list[PredictResponse] = []
+    with Client() as client:
+        for batch in _batches(given):
+            options: dict[str, Any] = {"include": include, "exclude": exclude, "explain": explain, **more}
+            options |= {} if sure_level == "any" else {"sure_level": _level(sure_level)}
+            try:
+                answered = client.predict(model, batch, top_k, version, alias, **options)
+            except ClientError as error:
+                if text and any(fault.detail.startswith(_NO_TEXTS) for fault in error.errors):
+                    error.detail += " --text needs a text model; pass instances with --instance or --file"
+                raise
+            answers.append(answered)
+            version, alias = answers[0].version, None  # a version published meanwhile must not answer the rest
+    if not answers:
+        raise ClientError("No instances to classify")
+    every = [prediction for answer in answers for prediction in answer.predictions]
+    answer = answers[0].model_copy(update={"predictions": every})
+    if json:
+        print_json(answer)
+        return
+    shown = console(json)
+    for row, one in enumerate(text or []):
+        if not one.strip():
+            shown.print(f"Instance {row} is a blank text without features; its prediction is that of an empty row")
+    if unknown := _unknown(every, text or []):
+        shown.print(unknown)
+    languages = sorted({language for item in every for language in _named(item)})
+    optional = ["way", "probability"] if answer.sure_from is not None else ["way", "probability", "sure"]
+    titles = ["instance", "label", *languages, "score", "way", "probability", "sure"]
+    shown.print(_told(titles, [*_rows(every, languages)], optional))
+    if explain:
+        head = ["instance", "label", "against", "lead", "lifted by", "lowered by", "rest"]
+        shown.print(table(head, _explained(every)))
+    if answer.sure_from is not None:
+        shown.print(_used(answer.sure_from))
+
+
+def _unknown(predictions: list[Prediction], texts: list[str]) -> str | None:
+    """Warn about instances without a known word; blank texts have their own warning."""
+    found = [row for row, one in enumerate(predictions) if one.known_terms == 0 and not _blank(texts, row)]
+    if not found:
+        return None
+    listed = ", ".join(map(str, found[:_LISTED])) + (" ..." if len(found) > _LISTED else "")
+    instances = counted(len(found), "instance")
+    return f"The model knows no word in the text of {instances} ({listed}). The text does not affect the prediction"
+
+
+def _blank(texts: list[str], row: int) -> bool:
+    return row < len(texts) and not texts[row].strip()
+
+
+def _told(titles: list[str], rows: list[tuple[object, ...]], optional: list[str]) -> Table:
+    """Return the table without the optional columns that no prediction fills."""
+    kept = [
+        at for at, title in enumerate(titles)
+        if title not in optional or any(row[at] is not None for row in rows)
+    ]  # fmt: skip
+    return table([titles[at] for at in kept], ([row[at] for at in kept] for row in rows))
+
+
+def _used(found: UsedThreshold) -> str:
+    """Describe the threshold of ``sure``."""
+    if found.threshold is None:
+        return "No threshold reached this precision on held-out rows with 95 % confidence"
+    note = f"Minimum probability {found.threshold:.3f}"
+    if found.precision is not None and found.lower_bound is not None and found.answered is not None:
+        note += (
+            f": right in {found.precision:.1%} of the held-out answers (at least {found.lower_bound:.1%}, with a "
+            f"confidence of 95 %), which {found.answered:.1%} of the rows had"
+        )
+    if found.recall is not None:
+        note += f"; they have {found.recall:.1%} of the labels"
+    return note
+
+
+def _named(item: Prediction) -> set[str]:
+    """Return the languages of label names, or `name` if there is only one language."""
+    labels: list[NamedLabel] = [*item.top, *(item.subtree or []), *(item.sure_labels or [])]
+    one = {"name"} if any(label.name is not None for label in labels) else set()
+    return one | {language for label in labels for language in label.names or {}}
+
+
+def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple[object, ...]]:
+    for row, item in enumerate(predictions):
+        if item.subtree is not None:
+            yield from _set_rows(row, item, languages)
+            continue
+        for place, best in enumerate(item.top):
+            way = (
+                " > ".join(f"{step.label} {_score(step.margin) or '-'}" for step in item.path or [])
+                if place == 0
+                else None
+            )
+            sure = item.sure if place == 0 else None
+            said = None if sure is None else f"{sure.label} {sure.probability:.3f}"
+            named = (best.label, *_names(best, languages))
+            yield row, *named, _score(best.score), way or None, _score(best.probability), said
+
+
+def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tuple[object, ...]]:
+    """Return the labels of a predicted set, then other labels above the threshold."""
+    sure = {label.label: label for label in item.sure_labels or []}
+    said = {label: f"{label} {found.probability:.3f}" for label, found in sure.items()}
+    nodes = item.subtree or []
+    for node in nodes or ([] if sure else [_NOTHING]):
+        names = _names(node, languages)
+        yield row, node.label, *names, _score(node.margin), node.parent, None, said.get(node.label)
+    named = {node.label for node in nodes}
+    for label, found in sure.items():
+        if label not in named:
+            yield row, label, *_names(found, languages), None, None, None, said[label]
+
+
+def _names(label: NamedLabel, languages: list[str]) -> list[str | None]:
+    return [label.name if language == "name" else (label.names or {}).get(language) for language in languages]
+
+
+def _explained(predictions: list[Prediction]) -> Iterator[tuple[object, ...]]:
+    for row, item in enumerate(predictions):
+        for step in item.explanation or []:
+            rest = f"{step.rest + step.intercept:+.4f}"
+            yield row, step.label, step.rival, f"{step.lead:.4f}", _terms(step.lifted_by), _terms(step.lowered_by), rest
+
+
+def _terms(terms: list[ExplainedTerm]) -> str:
+    return ", ".join(f"{one.feature} {one.part:+.3f}" for one in terms)
+
+
+def _score(value: float | None) -> str | None:
+    # what rounds to zero has no sign
+    return None if value is None else f"{round(value, 4) + 0.0:.4f}"
+
+
+def _batches(instances: Iterator[Any]) -> Iterator[list[Any]]:
+    while batch := list(itertools.islice(instances, BATCH)):
+        yield batch
+
+
+def _lines(file: Path | None) -> Iterator[Any]:
+    assert file is not None
+    with file.open("rb") as lines:
+        for row, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                yield orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise ClientError(
+                    f"Row {row} of {file} is not JSON: {error.msg}. --file takes JSON lines; files in the formats of "
+                    "datasets are uploaded, without labels by --unlabelled, and answered by predict-dataset"
+                ) from error
+
+
+_FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".xlsx": "xlsx"}
+
+_Output = Annotated[Path, typer.Option(help="File to write: .csv, .xlsx, .parquet or .jsonl.", dir_okay=False)]
+_Version = Annotated[int | None, option(BatchPredictRequest, "version")]
+_Alias = Annotated[str | None, option(BatchPredictRequest, "alias")]
+_TopK = Annotated[int, option(BatchPredictRequest, "top_k")]
+_Threshold = Annotated[float | None, option(BatchPredictRequest, "threshold")]
+_MinPrecision = Annotated[float | None, option(BatchPredictRequest, "min_precision")]
+_Include = Annotated[list[str] | None, option(BatchPredictRequest, "include")]
+_Exclude = Annotated[list[str] | None, option(BatchPredictRequest, "exclude")]
+_Language = Annotated[str | None, option(BatchPredictRequest, "language")]
+_Inputs = Annotated[bool, option(BatchPredictRequest, "inputs")]
+_Bom = Annotated[bool, option(BatchPredictRequest, "bom")]
+_TimeLimit = Annotated[float | None, option(BatchPredictRequest, "time_limit_seconds")]
+_Priority = Annotated[str | None, option(BatchPredictRequest, "priority", metavar="low|normal|high")]
+_Tags = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A tag of the job.")]
+_IdColumn = Annotated[str | None, option(ImportOptions, "id_column")]
+_TextColumns = Annotated[list[str] | None, option(ImportOptions, "text_columns")]
+_NumberColumns = Annotated[list[str] | None, option(ImportOptions, "number_columns")]
+_CategoryColumns = Annotated[list[str] | None, option(ImportOptions, "category_columns")]
+_IgnoreColumns = Annotated[list[str] | None, option(ImportOptions, "ignore_columns")]
+_Encoding = Annotated[str | None, option(ImportOptions, "encoding")]
+_Review = Annotated[
+    str | None, typer.Option(help="Name of a review queue to create from the rows without a sure label.")
+]
+_SureShare = Annotated[float, option(ReviewRequest, "sure_share")]
+
+
+def code_file(
+    model: Annotated[str, option(BatchPredictRequest, "model", argument=True)],
+    file: Annotated[
+        Path, typer.Argument(help="Rows to code: .csv, .xlsx, .tsv, .jsonl or .parquet.", exists=True, dir_okay=False)
+    ],
+    output: _Output,
+    min_precision: _MinPrecision = None,
+    sure_level: _SureLevel = "leaves",
+    threshold: _Threshold = None,
+    top_k: _TopK = 3,
+    include: _Include = None,
+    exclude: _Exclude = None,
+    language: _Language = None,
+    version: _Version = None,
+    alias: _Alias = None,
+    bom: _Bom = False,
+    id_column: _IdColumn = None,
+    text_columns: _TextColumns = None,
+    number_columns: _NumberColumns = None,
+    category_columns: _CategoryColumns = None,
+    encoding: _Encoding = None,
+    review: _Review = None,
+    sure_share: _SureShare = 0.0,
+    json: Json = False,
+) -> None:
+    """Code a file: label each row, with alternatives, and say which labels are sure."""
+    request: dict[str, Any] = {
+        "min_precision": min_precision,
+        "threshold": threshold,
+        "top_k": top_k,
+        "include": include,
+    }
+    request |= {"sure_level": None if min_precision is None else _level(sure_level)}
+    request |= {"exclude": exclude, "language": language, "version": version, "alias": alias, "bom": bom or None}
+    columns: dict[str, Any] = {"id_column": id_column, "text_columns": text_columns, "number_columns": number_columns}
+    columns |= {"category_columns": category_columns, "encoding": encoding}
+    _answer_rows(model, str(file), output, request, columns, json, review, sure_share)
+
+
+def predict_dataset(
+    model: Annotated[str, option(BatchPredictRequest, "model", argument=True)],
+    dataset: Annotated[str, typer.Argument(help="Dataset name or id, or a file of rows without labels.")],
+    output: Annotated[Path, typer.Argument(help="File to write: .parquet, .csv, .jsonl or .xlsx.", dir_okay=False)],
+    part: Annotated[str | None, option(BatchPredictRequest, "part", metavar="train|test|validation|all")] = None,
+    version: _Version = None,
+    alias: _Alias = None,
+    dataset_version: Annotated[int | None, option(BatchPredictRequest, "dataset_version")] = None,
+    top_k: _TopK = 1,
+    threshold: _Threshold = None,
+    min_precision: _MinPrecision = None,
+    sure_level: _SureLevel = "any",
+    include: _Include = None,
+    exclude: _Exclude = None,
+    language: _Language = None,
+    inputs: _Inputs = True,
+    bom: _Bom = False,
+    time_limit_seconds: _TimeLimit = None,
+    priority: _Priority = None,
+    tag: _Tags = None,
+    id_column: _IdColumn = None,
+    text_columns: _TextColumns = None,
+    number_columns: _NumberColumns = None,
+    category_columns: _CategoryColumns = None,
+    ignore_columns: _IgnoreColumns = None,
+    review: _Review = None,
+    sure_share: _SureShare = 0.0,
+    json: Json = False,
+) -> None:
+    """Predict all rows of a dataset or of a file, and write the predictions to a file."""
+    request: dict[str, Any] = {"version": version, "alias": alias, "dataset_version": dataset_version, "part": part}
+    request |= {"threshold": threshold, "min_precision": min_precision, "include": include, "exclude": exclude}
+    request |= {
+        "language": language,
+        "sure_level": _level(sure_level),
+        "inputs": None if inputs else False,
+        "bom": bom or None,
+        "top_k": top_k,
+    }
+    request |= {"time_limit_seconds": time_limit_seconds, "priority": priority, "tags": tags_of(tag) if tag else None}
+    columns: dict[str, Any] = {"id_column": id_column, "text_columns": text_columns, "number_columns": number_columns}
+    columns |= {"category_columns": category_columns, "ignore_columns": ignore_columns}
+    _answer_rows(model, dataset, output, request, columns, json, review, sure_share)
+
+
+def _answer_rows(
+    model: str,
+    rows: str,
+    output: Path,
+    request: dict[str, Any],
+    columns: dict[str, Any],
+    json: bool,
+    review: str | None,
+    sure_share: float,
+) -> None:
+    """Let a job answer the rows of a dataset or of a file, save what it has made, and queue the unsure rows."""
+    format = _FORMATS.get(output.suffix)
+    if format is None:
+        raise typer.BadParameter(f"ends with none of {', '.join(_FORMATS)}", param_hint="output")
+    if not output.parent.is_dir():  # checked before the job is made, not after it
+        raise typer.BadParameter(f"folder not found: {output.parent}", param_hint="output")
+    request = {name: value for name, value in request.items() if value is not None}
+    columns = {name: value for name, value in columns.items() if value is not None}
+    path = Path(rows)
+    if columns and not path.is_file():
+        raise typer.BadParameter("this option needs a file of rows; a dataset was given", param_hint="dataset")
+    with Client() as client:
+        uploaded = _uploaded(client, path, model, columns) if path.is_file() else None
+        try:
+            job = client.predict_dataset(model, uploaded or rows, format=format, **request)
+            job = watch(job, console(json))
+            n_bytes = job.save_predictions(output)
+            queue = None
+            if review is not None:
+                answered = job
+                if format != "parquet":  # queues are made of Parquet
+                    again = {name: value for name, value in request.items() if name not in ("alias", "bom")}
+                    again["version"] = None if job.result is None else job.result.version
+                    answered = watch(
+                        client.predict_dataset(model, uploaded or rows, format="parquet", **again), console(json)
+                    )
+                queue = client.reviews.create(review, answered.id, sure_share)
+        finally:
+            if uploaded is not None:
+                client.datasets.delete(uploaded, force=True)
+    if json:
+        print_json(job)
+        return
+    shown = console(json)
+    result = job.result
+    if result is not None and result.sure is not None:
+        for line in sure_sentences(result.sure):
+            shown.print(line)
+    shown.print(f"{None if result is None else result.n_rows} rows, {n_bytes} bytes: {output}")
+    if queue is not None:
+        shown.print(f"Review {queue.name}: {counted(queue.n_rows, 'row')} to decide")
+
+
+def _level(given: str) -> int | str:
+    return int(given) if given.isdecimal() else given
+
+
+def sure_sentences(sure: SureRows) -> Iterator[str]:
+    """How many rows have a sure label, and what held-out rows promise for just these."""
+    n_sure = sure.n_sure or 0
+    share = n_sure / sure.n_rows if sure.n_rows else 0.0
+    if sure.threshold is None:
+        yield f"No label is sure: no threshold reached the precision {sure.asked} on held-out rows with 95 % confidence"
+        return
+    if sure.n_labels is None:
+        yield f"{n_sure} of {sure.n_rows} rows ({share:.1%}) have a sure label"
+    else:
+        yield (
+            f"{sure.n_sure_labels} of {sure.n_labels} labels are sure; in {n_sure} of {sure.n_rows} rows ({share:.1%}) "
+            "all are"
+        )
+    if sure.levels is not None:
+        levels = ", ".join(f"{n} at level {level}" for level, n in enumerate(sure.levels, 1))
+        if sure.n_at_level is not None:
+            yield f"{sure.n_at_level} of {sure.n_rows} rows are sure at level {sure.sure_level} or below"
+        yield f"{sure.n_broader} more rows have a broader sure node only; by the deepest sure node: {levels}"
+    if sure.precision is not None and sure.lower_bound is not None and sure.answered is not None:
+        what = f"Sure nodes at level {sure.sure_level}" if isinstance(sure.sure_level, int) else "Sure labels"
+        yield (
+            f"{what} are right in {sure.precision:.1%} of the held-out rows that had one, {sure.answered:.1%} of "
+            f"all (at least {sure.lower_bound:.1%}, with a confidence of 95 %)"
+        )
+
+
+def _uploaded(client: Client, path: Path, model: str, columns: dict[str, Any]) -> str:
+    """Upload the rows of a file, by the columns that the model reads; the id of the dataset, which is temporary."""
+    name = f"{model[:90]}-rows-{uuid4().hex}"
+    dataset = client.datasets.upload(path, name, for_model=model, **columns)
+    try:
+        return dataset.wait().id
+    except ClientError:
+        client.datasets.delete(dataset.id, force=True)
+        raise

@@ -1,0 +1,258 @@
+"""Predictions: instances checked one by one, scored, and answered with labels."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from app.errors import MAX_ITEMS, InvalidInput, Item
+from app.features.base import InstanceError, Row, stack
+from app.features.tables import TableFeatures
+from app.hierarchies.label_facts import LabelFacts, facts_in, name_steps
+from app.predictions.allowed_labels import Allowed, allowed_labels, best_allowed
+from app.predictions.answers import labels_of_set, one_label
+from app.predictions.explanations import MAX_TERMS, explanation
+from app.predictions.first_answers import ask_for_weights
+from app.predictions.model_cache import LoadedModel
+from app.predictions.sure_answers import Used, sure, sure_labels, used_threshold
+from solvers.numerics.array_types import AnyFloats
+
+MAX_TOP = 1000
+MAX_LABELS = 100_000
+MAX_EXPLAINED = 100
+
+_FIELDS = (
+    "instances",
+    "top_k",
+    "threshold",
+    "min_precision",
+    "sure_level",
+    "include",
+    "exclude",
+    "language",
+    "explain",
+)
+_KNOWN_FIELDS = frozenset(_FIELDS)
+_NOTHING: dict[str, Any] = {}
+Best = tuple[NDArray[np.int64], AnyFloats]
+# a boolean is 1 or 0, as where a Parquet column of booleans is imported as numbers
+_NUMBERS = frozenset({int, float, bool})
+
+
+def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -> dict[str, Any]:
+    """Answer one request.
+
+    Checked by hand against ``schemas.predictions.PredictRequest``: a pydantic model with four kinds of instances
+    would try each of them on every instance, and report four faults for one. The JSON parser lets no NaN through.
+
+    Parameters
+    ----------
+    loaded : LoadedModel
+    document : dict
+        The request as JSON gave it; see ``PredictRequest``.
+    max_instances : int
+
+    Returns
+    -------
+    dict
+        As ``PredictResponse``.
+
+    Raises
+    ------
+    InvalidInput
+        A fault of the request, or up to 20 instances that the model cannot take, each with its pointer.
+    """
+    instances, top_k, n_terms = _check(document, max_instances)
+    used, allowed = limits(loaded, document)
+    rows = _rows(loaded, instances)
+    if loaded.on_disk:
+        ask_for_weights(loaded.model, rows)
+    version = loaded.version
+    with np.errstate(over="ignore", invalid="ignore"):  # looked for in the scores themselves
+        reported = facts_in(loaded.labels.shown, document.get("language"))
+        wanted = _Wanted(top_k, used, allowed, n_terms, reported)
+        best = _best(loaded, rows, wanted)
+        predictions = [_prediction(loaded, *given, wanted) for given in zip(instances, rows, best, strict=True)]
+    if loaded.counts is not None and allowed is None:
+        loaded.counts.add(best)
+        loaded.counts.add_unknown(each.get("unknown", ()) for each in predictions)
+    answer = {
+        "model": version.model,
+        "version": version.version,
+        "version_sha256": version.sha256,
+        "gap": version.gap,
+        "set": loaded.model.names_sets,
+        "predictions": predictions,
+    }
+    return answer if used is None else answer | {"sure_from": used.shown}
+
+
+def limits(
+    loaded: LoadedModel, document: Mapping[str, Any], may_be_unsure: bool = False
+) -> tuple[Used | None, Allowed | None]:
+    """The threshold of a request and the labels that it allows; raises InvalidInput where the model takes neither.
+
+    With ``may_be_unsure`` a precision that no threshold leads to is one that no answer reaches.
+    """
+    asked = document.get("threshold"), document.get("min_precision")
+    used = used_threshold(loaded.model, *asked, may_be_unsure, document.get("sure_level", "any"))
+    allowed = allowed_labels(loaded, document.get("include"), document.get("exclude"))
+    if allowed is not None and used is not None and loaded.model.back_off is not None:
+        raise _fault("a threshold cannot be combined with include or exclude for models with a label tree", "/include")
+    return used, allowed
+
+
+def read_row(loaded: LoadedModel, instance: Any) -> Row:
+    """Indices and values of one instance as JSON gave it; raises InstanceError."""
+    fault = _malformed(instance)
+    if fault is not None:
+        raise InstanceError(fault)
+    return loaded.features.row(instance)
+
+
+def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int, int]:
+    if not document.keys() <= _KNOWN_FIELDS:
+        raise _fault(f"unknown field; known are {', '.join(_FIELDS)}", "")
+    instances = document.get("instances")
+    if not isinstance(instances, list):
+        raise _fault("a list of instances is needed", "/instances")
+    if not 1 <= len(instances) <= max_instances:
+        raise _fault(f"{len(instances)} instances were given; 1 to {max_instances} are taken", "/instances")
+    top_k = document.get("top_k", 1)
+    if type(top_k) is not int or not 1 <= top_k <= MAX_TOP:
+        raise _fault(f"an integer from 1 to {MAX_TOP} was expected", "/top_k")
+    if len(instances) * top_k > MAX_LABELS:
+        raise _fault(f"{top_k} labels of {len(instances)} instances; {MAX_LABELS} labels are given at most", "/top_k")
+    n_terms = document.get("explain", 0)
+    if type(n_terms) is not int or not 0 <= n_terms <= MAX_TERMS:
+        raise _fault(f"an integer from 0 to {MAX_TERMS} was expected", "/explain")
+    if len(instances) * n_terms > MAX_TERMS * MAX_EXPLAINED:
+        raise _fault(f"{n_terms} features of {len(instances)} instances; {MAX_EXPLAINED} can have all", "/explain")
+    return instances, top_k, n_terms
+
+
+def _rows(loaded: LoadedModel, instances: Sequence[Any]) -> list[Row]:
+    rows, faults = [], []
+    for number, instance in enumerate(instances):
+        try:
+            rows.append(read_row(loaded, instance))
+        except InstanceError as error:
+            faults.append(Item(str(error), f"/instances/{number}"))
+            if len(faults) == MAX_ITEMS:
+                break
+    if faults:
+        raise InvalidInput("The model cannot take these instances.", faults)
+    return rows
+
+
+def _malformed(instance: Any) -> str | None:
+    if type(instance) is list:
+        return None if _NUMBERS.issuperset(map(type, instance)) else "a dense instance is a list of numbers"
+    if type(instance) is dict:
+        fields = instance.keys()
+        if fields == {"text"}:
+            return None if type(instance["text"]) is str else "text is a string"
+        if fields == {"record"}:
+            return None if type(instance["record"]) is dict else "record is an object of columns"
+        if fields == {"features"}:
+            named = instance["features"]
+            good = type(named) is dict and _NUMBERS.issuperset(map(type, named.values()))
+            return None if good else "features is an object of numbers"
+        if fields == {"indices", "values"}:
+            indices, values = instance["indices"], instance["values"]
+            good = type(indices) is type(values) is list and {int}.issuperset(map(type, indices))
+            good = good and _NUMBERS.issuperset(map(type, values))
+            return None if good else "indices is a list of integers and values a list of numbers"
+    return "an instance is {text}, {record}, {features}, {indices, values} or a list of numbers"
+
+
+class _Wanted(NamedTuple):
+    """What a request wants of each of its instances."""
+
+    top_k: int
+    used: Used | None
+    allowed: Allowed | None
+    n_terms: int
+    reported: LabelFacts
+
+
+def _best(loaded: LoadedModel, rows: list[Row], wanted: _Wanted) -> list[Best]:
+    """The best classes of each row and their scores: one more than are wanted, where a rival explains the first."""
+    k = max(wanted.top_k, 2) if wanted.n_terms else wanted.top_k
+    if wanted.allowed is not None:
+        return [best_allowed(loaded.model, row, k, wanted.allowed) for row in rows]
+    if len(rows) == 1:
+        return [loaded.model.top(*rows[0], k)]
+    return loaded.model.top_rows(stack(rows, loaded.model.n_features), k)
+
+
+def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wanted: _Wanted) -> dict[str, Any]:
+    model = loaded.model
+    ranked, worth = ranking
+    best, scores = ranked[: wanted.top_k], worth[: wanted.top_k]
+    if not all(map(math.isfinite, scores.tolist())):
+        raise InvalidInput("The scores of an instance are beyond the range of floats: its values are too large.")
+    classes = model.classes
+    top: list[dict[str, Any]] = [
+        {"label": classes[index], "score": score} for index, score in zip(best.tolist(), scores.tolist(), strict=True)
+    ]
+    reported = wanted.reported
+    if reported:
+        for label in top:
+            label.update(reported.get(label["label"], _NOTHING))
+    if model.reliability is not None:
+        for label in top:
+            label["probability"] = min(math.exp(label["score"]), 1.0)
+    elif model.set_reliability is not None:
+        for label in top:
+            label["probability"] = float(expit(label["score"]))
+    answer = {**top[0], "labels": None, "top": top, "path": None, "subtree": None}
+    found = None
+    known = loaded.features.known_terms(row[0])
+    if known is not None:
+        answer["known_terms"] = int(np.count_nonzero(known))
+    if wanted.used is not None and model.names_sets:
+        answer["sure_labels"] = listed = sure_labels(model, row, wanted.used.threshold, wanted.allowed)
+        for label in listed:
+            label.update(reported.get(label["label"], _NOTHING))
+    elif wanted.used is not None:
+        found = answer["sure"] = sure(model, row, top[0], wanted.used.threshold)
+        if found is not None:
+            found.update(reported.get(found["label"], _NOTHING))
+    if isinstance(loaded.features, TableFeatures):
+        unknown = loaded.features.unknown(instance)
+        if unknown:
+            answer["unknown"] = unknown
+    path, subtree = model.explain(*row, int(best[0]))
+    # orjson writes the infinite margin of an only child as null
+    if path is not None:
+        answer["path"] = [{"label": label, "margin": margin, **reported.get(label, _NOTHING)} for label, margin in path]
+    elif loaded.tree is not None and subtree is None:
+        steps = loaded.path(top[0]["label"]) or []
+        answer["path"] = [{"label": label, "margin": None, **reported.get(label, _NOTHING)} for label in steps]
+    explained = None
+    if subtree is not None:
+        nodes = [(label, parent) for label, parent, _ in subtree]
+        scored = model.score_one(*row) if nodes else scores
+        answer["labels"] = labels_of_set(loaded, nodes, scored, wanted.used, reported, wanted.allowed)
+        if wanted.allowed is not None:
+            explained = {step for label in answer["labels"] for step in label["path"]}
+            subtree = [node for node in subtree if node[0] in explained]
+        answer["subtree"] = [
+            {"label": label, "parent": parent, "margin": margin, **reported.get(label, _NOTHING)}
+            for label, parent, margin in subtree
+        ]
+    else:
+        answer["labels"] = one_label(loaded, top[0], wanted.used, found)
+    if wanted.n_terms:
+        rival = int(ranked[1]) if len(ranked) > 1 else None
+        answer["explanation"] = explanation(loaded, instance, row, int(best[0]), rival, wanted.n_terms, explained)
+        name_steps(answer["explanation"], reported)
+    return answer
+
+
+def _fault(detail: str, pointer: str) -> InvalidInput:
+    return InvalidInput("The request does not fit its schema.", [Item(detail, pointer)])

@@ -1,0 +1,182 @@
+"""What of an answer is sure enough: by a threshold, or by the precision that held-out rows let expect."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from app.errors import InvalidInput, Item
+from solvers.core.model import Model
+from solvers.metrics.confidence.back_off import BackOff
+from solvers.metrics.confidence.reliability import Reliability
+from solvers.metrics.confidence.set_reliability import SetReliability
+from solvers.numerics.array_types import AnyFloats, Bools
+
+
+class Used(NamedTuple):
+    """What a request's answers have to reach.
+
+    Attributes
+    ----------
+    threshold : float
+        A probability; infinite where nothing is sure.
+    shown : dict
+        The fields of :class:`app.predictions.schemas.UsedThreshold`.
+    """
+
+    threshold: float
+    shown: dict[str, Any]
+
+
+def used_threshold(
+    model: Model, threshold: Any, min_precision: Any, may_be_unsure: bool = False, sure_level: Any = "any"
+) -> Used | None:
+    """What a request asks for; None where it asks for neither.
+
+    Where no threshold leads to the precision, sets of labels are empty, and a single label is refused, or with
+    ``may_be_unsure`` never sure. Along a label tree ``sure_level`` says at which level answers reach the precision.
+
+    Raises
+    ------
+    InvalidInput
+        Both are given, one is no such number, the model has no probabilities, or no threshold leads to the precision.
+    """
+    if threshold is None and min_precision is None:
+        return None
+    if threshold is not None and min_precision is not None:
+        raise _fault("a threshold or a precision is taken, not both", "/min_precision")
+    field, value = ("/threshold", threshold) if min_precision is None else ("/min_precision", min_precision)
+    if type(value) not in (int, float) or not 0 <= value <= 1 or (threshold is None and value in (0, 1)):
+        raise _fault("a number from 0 to 1 was expected" + (", neither of them" if threshold is None else ""), field)
+    held_out = calibration_of(model)
+    if held_out is None and model.names_sets:
+        raise _fault(
+            "the version does not keep what its labels were worth on held-out rows; train it again by the solver auto",
+            field,
+        )
+    if held_out is None:
+        raise _fault("the model has no probabilities; those that the solver auto trains have them", field)
+    if min_precision is None:
+        return Used(float(value), {"threshold": float(value)})
+    found = _at_level(model, held_out, sure_level).threshold_for(float(value))
+    if found is not None:
+        return Used(found.threshold, found._asdict() | _depth(model, sure_level))
+    if not model.names_sets and not may_be_unsure:
+        raise _fault("on the rows held out no threshold reached it with a confidence of 95 %", field)
+    return Used(math.inf, {"threshold": None})
+
+
+def _depth(model: Model, level: Any) -> dict[str, Any]:
+    """The mean level of answers, where it is not that of the curve that they were chosen by."""
+    return {} if model.back_off is None or level == "any" else {"depth": level if type(level) is int else None}
+
+
+def _at_level(
+    model: Model, held_out: SetReliability | BackOff | Reliability, level: Any
+) -> SetReliability | BackOff | Reliability:
+    """The held-out answers that a precision is asked of: all, those at the leaves, or those at one level."""
+    if level not in ("any", "leaves") and (type(level) is not int or level < 1):
+        raise _fault("any, leaves or a level from 1 was expected", "/sure_level")
+    if model.back_off is None:
+        if type(level) is int:
+            raise _fault("the model's labels have no levels: it was not calibrated along a label tree", "/sure_level")
+        return held_out
+    if type(level) is not int:
+        return model.back_off.own if level == "leaves" else held_out
+    if level > model.back_off.tree.depth:
+        raise _fault(f"the label tree has {model.back_off.tree.depth} levels", "/sure_level")
+    return model.back_off.at(level)
+
+
+def promise(model: Model, used: Used, level: int | None = None) -> dict[str, Any]:
+    """What held-out rows promise for labels that are sure by a threshold, without any broader nodes of a label tree.
+
+    With ``level`` for the nodes at that level of the tree instead.
+
+    Returns
+    -------
+    dict
+        ``threshold``, ``precision``, ``lower_bound``, ``answered`` and, of sets, ``recall``; the threshold alone where
+        no held-out row has a sure label.
+    """
+    threshold = None if math.isinf(used.threshold) else used.threshold
+    held_out = calibration_of(model)
+    if model.back_off is not None:
+        held_out = model.back_off.own if level is None else model.back_off.at(level)
+    points = () if held_out is None or threshold is None else held_out.curve
+    found = next((point for point in points if point.threshold >= used.threshold), None)
+    if found is None:
+        return {"threshold": threshold}
+    return found._asdict() | {"threshold": threshold} | _depth(model, level or "leaves")
+
+
+def prepare(model: Model) -> None:
+    """Work out once, before a model is asked, which thresholds lead to which precision."""
+    held_out = calibration_of(model)
+    if held_out is not None:
+        _ = held_out.curve
+
+
+def calibration_of(model: Model) -> SetReliability | BackOff | Reliability | None:
+    """Return the calibration of a model on held-out rows, which maps thresholds to precisions; None without one."""
+    return model.set_reliability or model.back_off or model.reliability
+
+
+def sure(model: Model, row: tuple[Any, Any], top: dict[str, Any], threshold: float) -> dict[str, Any] | None:
+    """The label if it is sure enough, or along the model's label tree the deepest node that is; None if nothing is.
+
+    Parameters
+    ----------
+    model : Model
+    row : (indices, values)
+    top : dict
+        ``label`` and ``probability`` of the prediction.
+    threshold : float
+        A probability.
+    """
+    if model.back_off is None:
+        return {"label": top["label"], "probability": top["probability"]} if top["probability"] >= threshold else None
+    found = model.back_off.answer(np.exp(model.score_one(*row)), threshold)
+    return None if found is None else {"label": found[0], "probability": found[1]}
+
+
+def sure_nodes(model: Model, log_probabilities: AnyFloats, threshold: float) -> list[str | None]:
+    """For each of many rows the deepest node of the label tree that is sure, as :func:`sure` finds it for one.
+
+    Parameters
+    ----------
+    model : Model
+        Has ``back_off``.
+    log_probabilities : float array, shape (n_rows, n_classes)
+    threshold : float
+    """
+    assert model.back_off is not None
+    ways, confidence = model.back_off.ways(np.exp(log_probabilities))
+    depths = (confidence >= threshold).sum(axis=1).tolist()
+    names = model.back_off.tree.names
+    return [names[way[depth - 1]] if depth else None for way, depth in zip(ways.tolist(), depths, strict=True)]
+
+
+def sure_labels(
+    model: Model, row: tuple[Any, Any], threshold: float, allowed: Bools | None = None
+) -> list[dict[str, Any]]:
+    """The labels of a set that are sure enough, those above a label in the model's tree before it.
+
+    Parameters
+    ----------
+    model : Model
+        Its scores are log-odds.
+    row : (indices, values)
+    threshold : float
+        A probability.
+    allowed : bool array, shape (n_classes,), or None
+        The labels that may be answered; None: all.
+    """
+    said = expit(model.score_one(*row))
+    nodes = np.flatnonzero(said >= threshold if allowed is None else (said >= threshold) & allowed).tolist()
+    return [{"label": model.classes[node], "probability": float(said[node])} for node in nodes]
+
+
+def _fault(detail: str, pointer: str) -> InvalidInput:
+    return InvalidInput("The request does not fit the model.", [Item(detail, pointer)])

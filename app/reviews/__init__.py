@@ -1,0 +1,1 @@
+"""Review queues: rows of coding jobs that people decide."""

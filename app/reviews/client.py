@@ -1,0 +1,124 @@
+"""Review queues of a remote service."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import orjson
+
+from app.jobs.client import Job, job_of
+from app.jobs.schemas import Job as JobBody
+from app.remote.transport import Transport
+from app.reviews.schemas import (
+    ClaimedRows,
+    ClaimRequest,
+    DecisionRequest,
+    Review,
+    ReviewRequest,
+    ReviewRow,
+    ReviewRowPage,
+    State,
+)
+from app.schemas import Page
+
+
+class Reviews:
+    """Queues of rows that people decide."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def create(
+        self, name: str, job: str, sure_share: float = 0.0, seed: int = 0, opinions: Literal[1, 2] = 1
+    ) -> Review:
+        """Create a queue from a prediction job that has succeeded; parameters as in ReviewRequest.
+
+        Raises
+        ------
+        ConflictError
+            The name is taken, or the job has not succeeded.
+        InvalidInputError
+            The job has no file of rows with their probabilities, or all of its rows are sure.
+        """
+        request = ReviewRequest(name=name, job=job, sure_share=sure_share, seed=seed, opinions=opinions)
+        return self._transport.post(Review, "/reviews", request)
+
+    def get(self, review: str) -> Review:
+        """A queue by name or id, with its progress."""
+        return self._transport.get(Review, f"/reviews/{review}")
+
+    def list(self, page_size: int = 50, page_token: str | None = None) -> Page[Review]:
+        """One page, newest first."""
+        return self._transport.get(Page[Review], "/reviews", page_size=page_size, page_token=page_token)
+
+    def delete(self, review: str) -> None:
+        """Delete a queue with its rows and decisions."""
+        self._transport.send("DELETE", f"/reviews/{review}")
+
+    def rows(
+        self, review: str, state: State | None = None, after: int | None = None, page_size: int = 100
+    ) -> ReviewRowPage:
+        """Rows of a queue, the least sure first; ``after`` is ``next_place`` of the page before."""
+        return self._transport.get(
+            ReviewRowPage, f"/reviews/{review}/rows", state=state, after=after, page_size=page_size
+        )
+
+    def claim(
+        self,
+        review: str,
+        count: int = 1,
+        minutes: float = 15.0,
+        state: Literal["open", "disputed", "skipped"] = "open",
+    ) -> Sequence[ReviewRow]:
+        """Claim rows for some minutes, the least sure first; empty if none can be claimed."""
+        request = ClaimRequest(count=count, minutes=minutes, state=state)
+        return self._transport.post(ClaimedRows, f"/reviews/{review}/claim", request).rows
+
+    def decide(
+        self,
+        review: str,
+        row: int,
+        label: str | None = None,
+        comment: str | None = None,
+        revision: int | None = None,
+    ) -> ReviewRow:
+        """Decide a row, or skip it without a label; repeating a decision changes nothing.
+
+        Raises
+        ------
+        PreconditionFailedError
+            The row has another revision by now.
+        ConflictError
+            Another person has claimed or decided the row.
+        """
+        request = DecisionRequest(label=label, skip=label is None, comment=comment)
+        headers = {"Content-Type": "application/json"} | _match(revision)
+        body = request.model_dump_json(exclude_none=True).encode()
+        response = self._transport.send("PUT", f"/reviews/{review}/decisions/{row}", content=body, headers=headers)
+        return ReviewRow.model_validate(orjson.loads(response.content))
+
+    def undo(self, review: str, row: int, revision: int | None = None) -> ReviewRow:
+        """Withdraw your own decision or skip of a row; raises PreconditionFailedError as :meth:`decide` does."""
+        response = self._transport.send("DELETE", f"/reviews/{review}/decisions/{row}", headers=_match(revision))
+        return ReviewRow.model_validate(orjson.loads(response.content))
+
+    def append(
+        self, review: str, dataset: str | None = None, part: Literal["train", "test", "validation"] | None = None
+    ) -> Job:
+        """Queue the job that appends decided rows to a dataset, each once.
+
+        Parameters
+        ----------
+        dataset : str, optional
+            Default: the dataset that the reviewed version was trained on.
+
+        Raises
+        ------
+        ConflictError
+            No decided row that fits the dataset is left.
+        """
+        body = {name: value for name, value in (("dataset", dataset), ("part", part)) if value is not None}
+        return job_of(self._transport.post(JobBody, f"/reviews/{review}/append", body), self._transport)
+
+
+def _match(revision: int | None) -> dict[str, str]:
+    return {} if revision is None else {"If-Match": f'"{revision}"'}

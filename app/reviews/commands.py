@@ -1,0 +1,191 @@
+"""Commands: reviews."""
+
+from typing import Annotated, Any, cast
+
+import typer
+
+from app.client import Client
+from app.command_line.output import Json, console, number, print_json, table
+from app.command_line.request_fields import fields_of, request_of
+from app.command_line.watching import watch as watch_job
+from app.jobs.commands import show_job
+from app.reviews.schemas import (
+    ClaimRequest,
+    DecidedRowsRequest,
+    DecisionRequest,
+    Review,
+    ReviewRequest,
+    ReviewRow,
+    State,
+)
+
+reviews = typer.Typer(help="Have people decide rows that are not sure.", no_args_is_help=True)
+
+Ref = Annotated[str, typer.Argument(metavar="REVIEW", help="Name or id.")]
+Row = Annotated[int, typer.Argument(metavar="ROW", help="Number of the row in the dataset, from 0.")]
+Revision = Annotated[int | None, typer.Option(help="Fail unless the row has this revision.")]
+_LONGEST = 60
+
+
+@reviews.command()
+@fields_of(ReviewRequest, arguments=["name", "job"])
+def create(json: Json = False, **given: Any) -> None:
+    """Create a queue of the rows of a prediction job that are not sure."""
+    with Client() as client:
+        _show(client.reviews.create(**request_of(ReviewRequest, given)), json)
+
+
+@reviews.command("list")
+def list_(json: Json = False) -> None:
+    """List the newest queues."""
+    with Client() as client:
+        page = client.reviews.list()
+    if json:
+        print_json(page)
+        return
+    rows = [
+        (
+            each.name,
+            each.model,
+            each.version,
+            each.n_rows,
+            each.states.get("decided", 0),
+            each.states.get("disputed", 0),
+        )
+        for each in page.items
+    ]
+    console(json).print(table(["name", "model", "version", "rows", "decided", "disputed"], rows))
+
+
+@reviews.command()
+def show(review: Ref, json: Json = False) -> None:
+    """Show a queue with its progress, the agreement of people, and the measured precision of sure rows."""
+    with Client() as client:
+        _show(client.reviews.get(review), json)
+
+
+@reviews.command()
+def delete(review: Ref) -> None:
+    """Delete a queue with its rows and decisions."""
+    with Client() as client:
+        client.reviews.delete(review)
+
+
+@reviews.command()
+def rows(
+    review: Ref,
+    state: Annotated[
+        str | None,
+        typer.Option(metavar="open|claimed|decided|disputed|skipped", help="Only rows in this state."),
+    ] = None,
+    after: Annotated[int | None, typer.Option(help="The next_place of the page before.")] = None,
+    json: Json = False,
+) -> None:
+    """List rows of a queue, the least sure first."""
+    with Client() as client:
+        page = client.reviews.rows(review, cast(State | None, state), after)
+    if json:
+        print_json(page)
+        return
+    _list(page.rows)
+    if page.next_place is not None:
+        console(json).print(f"More rows: --after {page.next_place}")
+
+
+@reviews.command()
+@fields_of(ClaimRequest)
+def claim(review: Ref, json: Json = False, **given: Any) -> None:
+    """Claim rows for some minutes; nobody else gets them meanwhile."""
+    with Client() as client:
+        found = client.reviews.claim(review, **request_of(ClaimRequest, given))
+    if json:
+        print_json(list(found))
+        return
+    _list(found)
+
+
+@reviews.command()
+def decide(
+    review: Ref,
+    row: Row,
+    label: Annotated[str | None, typer.Argument(metavar="[LABEL]", help="Correct label.")] = None,
+    skip: Annotated[bool, typer.Option("--skip", help="Skip the row in place of a label.")] = False,
+    comment: Annotated[str | None, typer.Option(help=DecisionRequest.model_fields["comment"].description)] = None,
+    revision: Revision = None,
+    json: Json = False,
+) -> None:
+    """Decide a row, or skip it."""
+    if (label is None) != skip:
+        raise typer.BadParameter("give either a label or --skip", param_hint="LABEL")
+    with Client() as client:
+        found = client.reviews.decide(review, row, label, comment, revision)
+    if json:
+        print_json(found)
+        return
+    _list([found])
+
+
+@reviews.command()
+@fields_of(DecidedRowsRequest)
+def append(
+    review: Ref,
+    watch: Annotated[bool, typer.Option("--watch", help="Wait for the job.")] = False,
+    json: Json = False,
+    **given: Any,
+) -> None:
+    """Append decided rows to a dataset, as a new version; each row is appended once."""
+    with Client() as client:
+        job = client.reviews.append(review, **request_of(DecidedRowsRequest, given))
+        if watch:
+            job = watch_job(job, console(json))
+    show_job(job, json)
+
+
+@reviews.command()
+def undo(review: Ref, row: Row, revision: Revision = None, json: Json = False) -> None:
+    """Withdraw your own decision of a row."""
+    with Client() as client:
+        found = client.reviews.undo(review, row, revision)
+    if json:
+        print_json(found)
+        return
+    _list([found])
+
+
+def _list(found: Any) -> None:
+    shown = [(each.row, each.state, each.label, _alternatives(each), _text(each)) for each in found]
+    console(False).print(table(["row", "state", "label", "alternatives", "text"], shown))
+
+
+def _alternatives(row: ReviewRow) -> str:
+    return "; ".join(
+        each.label if each.probability is None else f"{each.label} {each.probability:.0%}" for each in row.alternatives
+    )
+
+
+def _text(row: ReviewRow) -> str:
+    text = row.text if row.text is not None else str(row.record or row.id or "")
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _show(review: Review, json: bool) -> None:
+    if json:
+        print_json(review)
+        return
+    hidden = {"states", "people", "agreement", "measured_precision"}
+    values = review.model_dump(mode="json", exclude=hidden, exclude_none=True)
+    values |= {f"rows {state}": count for state, count in review.states.items()}
+    if review.agreement is not None:
+        kappa = "" if review.agreement.kappa is None else f", Cohen's kappa {number(review.agreement.kappa)}"
+        values["agreement"] = f"{review.agreement.agreed:.1%} of {review.agreement.n_rows} rows{kappa}"
+    measured = review.measured_precision
+    if measured is not None:
+        values["measured precision"] = (
+            f"{measured.precision:.1%} ({measured.lower_bound:.1%} to {measured.upper_bound:.1%}) "
+            f"of {measured.n_rows} sure rows"
+        )
+    out = console(json)
+    out.print(table(["review", review.name], values.items()))
+    if review.people:
+        counts = [(each.person, each.n_decided, each.n_skipped) for each in review.people]
+        out.print(table(["person", "decided", "skipped"], counts))

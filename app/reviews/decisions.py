@@ -1,0 +1,222 @@
+"""Claims and decisions: who has a row, what people said of it, and the state that follows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import and_, exists, or_, select
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict, NotFound, PreconditionFailed
+from app.reviews.schemas import Alternative, ClaimRequest, DecisionRequest, Opinion, ReviewRow, ReviewRowPage
+from app.store import tables
+from app.store.db import db_now, reading, writing
+from app.store.lookup import by_ref, moment, moment_or_none
+from app.store.scope import scope_of
+
+R, O, J = tables.ReviewRow, tables.ReviewOpinion, tables.Job
+# states of jobs that appended nothing
+LOST = ("failed", "cancelled")
+_FRESH = {"populate_existing": True}
+
+
+def claim(session: Session, ref: str, request: ClaimRequest) -> list[ReviewRow]:
+    """Claim rows that nobody has and that the caller has not decided, the least sure first.
+
+    Callers that claim at the same time get different rows: each skips what another one has locked on PostgreSQL, and
+    SQLite lets one of them write at a time.
+
+    Raises
+    ------
+    NotFound
+        There is no such queue.
+    """
+    person = _person(session)
+    with writing(session):
+        review = by_ref(session, tables.Review, ref)
+        now: float = session.scalars(select(db_now())).one()
+        own = exists().where(O.review_id == R.review_id, O.row == R.row, O.person == person, O.label.is_not(None))
+        free = or_(R.lease_until.is_(None), R.lease_until <= now)
+        query = select(R).where(R.review_id == review.id, R.state == request.state, free, ~own)
+        query = query.order_by(R.place).limit(request.count).with_for_update(skip_locked=True)
+        rows = session.scalars(query, execution_options=_FRESH).all()
+        for row in rows:
+            row.claimed_by, row.lease_until = person, now + 60.0 * request.minutes
+        session.flush()
+        return _show(session, rows, person, now)
+
+
+def decide(session: Session, ref: str, number: int, request: DecisionRequest, if_match: int | None = None) -> ReviewRow:
+    """Record what the caller says of a row; the same once more changes nothing.
+
+    Parameters
+    ----------
+    number : int
+        Of the row in the dataset.
+    if_match : int, optional
+        The revision that the row must have now; None: whatever it has.
+
+    Raises
+    ------
+    NotFound
+        No such queue or row.
+    Conflict
+        Another person has the row, it is decided, or it was appended to a dataset.
+    PreconditionFailed
+        The row has another revision.
+    """
+    person = _person(session)
+    with writing(session):
+        review, row, now = _locked(session, ref, number)
+        given = {each.person: each for each in _opinions(session, review.id, [number])}
+        own = given.get(person)
+        if own is not None and (own.label, own.comment) == (request.label, request.comment):
+            return _show(session, [row], person, now)[0]
+        _require_revision(row, if_match)
+        _require_not_appended(session, row)
+        if row.claimed_by not in (None, person) and row.lease_until is not None and row.lease_until > now:
+            raise Conflict(f"{row.claimed_by!r} has claimed row {number}; claim another row")
+        if own is None and row.state == "decided":
+            raise Conflict(f"row {number} is decided; claim another row")
+        if own is None:
+            own = O(review_id=review.id, row=number, person=person, arbiter=row.state == "disputed")
+            session.add(own)
+            given[person] = own
+        own.label, own.comment, own.decided_at = request.label, request.comment, now
+        _follow(row, list(given.values()), review.opinions)
+        session.flush()
+        return _show(session, [row], person, now)[0]
+
+
+def undo(session: Session, ref: str, number: int, if_match: int | None = None) -> ReviewRow:
+    """Withdraw what the caller said of a row; without an opinion of the caller, nothing changes.
+
+    Raises
+    ------
+    NotFound
+        No such queue or row.
+    PreconditionFailed
+        The row has another revision.
+    """
+    person = _person(session)
+    with writing(session):
+        review, row, now = _locked(session, ref, number)
+        given = _opinions(session, review.id, [number])
+        own = [each for each in given if each.person == person]
+        if own:
+            _require_revision(row, if_match)
+            _require_not_appended(session, row)
+            session.delete(own[0])
+            _follow(row, [each for each in given if each.person != person], review.opinions)
+            session.flush()
+        return _show(session, [row], person, now)[0]
+
+
+def rows(session: Session, ref: str, limit: int, after: int | None = None, state: str | None = None) -> ReviewRowPage:
+    """Rows of a queue in order, behind the place ``after``.
+
+    Raises
+    ------
+    NotFound
+        There is no such queue.
+    """
+    with reading(session):
+        review = by_ref(session, tables.Review, ref)
+        now: float = session.scalars(select(db_now())).one()
+        query = select(R).where(R.review_id == review.id)
+        live = and_(R.lease_until.is_not(None), R.lease_until > now)
+        if after is not None:
+            query = query.where(R.place > after)
+        if state == "claimed":
+            query = query.where(R.state == "open", live)
+        elif state == "open":
+            query = query.where(R.state == "open", ~live)
+        elif state is not None:
+            query = query.where(R.state == state)
+        found = session.scalars(query.order_by(R.place).limit(limit + 1)).all()
+        next_place = found[limit - 1].place if len(found) > limit else None
+        return ReviewRowPage(rows=_show(session, found[:limit], _person(session), now), next_place=next_place)
+
+
+def _person(session: Session) -> str:
+    scope = scope_of(session)
+    return (scope and scope.owner) or "unknown"
+
+
+def _locked(session: Session, ref: str, number: int) -> tuple[tables.Review, tables.ReviewRow, float]:
+    review = by_ref(session, tables.Review, ref)
+    query = select(R).where(R.review_id == review.id, R.row == number).with_for_update()
+    row = session.scalars(query, execution_options=_FRESH).one_or_none()
+    if row is None:
+        raise NotFound(f"the review {review.name} has no row {number}")
+    return review, row, session.scalars(select(db_now())).one()
+
+
+def _require_revision(row: tables.ReviewRow, if_match: int | None) -> None:
+    if if_match is not None and if_match != row.revision:
+        raise PreconditionFailed(f"the row has revision {row.revision}; If-Match names {if_match}")
+
+
+def _require_not_appended(session: Session, row: tables.ReviewRow) -> None:
+    taken = select(J.id).where(J.id == row.job_id, J.state.not_in(LOST))
+    if row.job_id is not None and session.scalars(taken).first() is not None:
+        raise Conflict(f"job {row.job_id} appends row {row.row} to a dataset; correct the label there")
+
+
+def _follow(row: tables.ReviewRow, given: Sequence[tables.ReviewOpinion], n_wanted: int) -> None:
+    """The state and label of a row that follow from its opinions; its claim ends."""
+    labels = [each.label for each in given if each.label is not None and not each.arbiter]
+    last = [each.label for each in given if each.label is not None and each.arbiter]
+    row.label = None
+    if len(labels) < n_wanted:
+        row.state = "skipped" if any(each.label is None for each in given) else "open"
+    elif len(set(labels)) == 1:
+        row.state, row.label = "decided", labels[0]
+    elif last:
+        row.state, row.label = "decided", last[0]
+    else:
+        row.state = "disputed"
+    row.revision += 1
+    row.claimed_by = row.lease_until = None
+
+
+def _opinions(session: Session, review_id: str, numbers: Sequence[int]) -> Sequence[tables.ReviewOpinion]:
+    query = select(O).where(O.review_id == review_id, O.row.in_(numbers)).order_by(O.row, O.decided_at, O.person)
+    return session.scalars(query, execution_options=_FRESH).all()
+
+
+def _show(session: Session, found: Sequence[tables.ReviewRow], person: str, now: float) -> list[ReviewRow]:
+    given: dict[int, list[Any]] = {row.row: [] for row in found}
+    if found:
+        for each in _opinions(session, found[0].review_id, list(given)):
+            given[each.row].append(each)
+    return [_row(row, given[row.row], person, now) for row in found]
+
+
+def _row(row: tables.ReviewRow, given: Sequence[tables.ReviewOpinion], person: str, now: float) -> ReviewRow:
+    live = row.lease_until is not None and row.lease_until > now
+    everyones = row.state in ("decided", "disputed")  # a second opinion must not know the first
+    return ReviewRow(
+        row=row.row,
+        id=row.row_id,
+        text=row.text,
+        record=row.record,
+        alternatives=[Alternative.model_validate(each) for each in row.alternatives],
+        sure=row.sure if row.state == "decided" else None,
+        state="claimed" if live and row.state == "open" else row.state,
+        label=row.label,
+        revision=row.revision,
+        claimed_by=row.claimed_by if live else None,
+        claimed_until=moment_or_none(row.lease_until) if live else None,
+        job=row.job_id,
+        opinions=[
+            Opinion(
+                person=each.person,
+                label=each.label,
+                comment=each.comment,
+                arbiter=each.arbiter,
+                decided_at=moment(each.decided_at),
+            )
+            for each in given
+            if everyones or each.person == person
+        ],
+    )

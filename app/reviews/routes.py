@@ -1,0 +1,140 @@
+"""Routes of review queues."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
+
+from app.access.authentication import EDITOR, VIEWER
+from app.http.bodies import JsonBody
+from app.http.parameters import V1, Db, Once, PageSize, PageToken, Ref, point_to, revision
+from app.http.problems import responses
+from app.jobs import service as jobs
+from app.jobs.schemas import Job
+from app.reviews import decisions
+from app.reviews import service as reviews
+from app.reviews.decided_rows import append_decided
+from app.reviews.schemas import (
+    ClaimedRows,
+    ClaimRequest,
+    DecidedRowsRequest,
+    DecisionRequest,
+    Review,
+    ReviewRequest,
+    ReviewRow,
+    ReviewRowPage,
+    State,
+)
+from app.schemas import Page
+from app.store import tables
+from app.store.idempotency import fingerprint, idempotent
+
+router = APIRouter(prefix=f"{V1}/reviews", tags=["reviews"])
+
+_request, _claim, _decision = JsonBody(ReviewRequest), JsonBody(ClaimRequest), JsonBody(DecisionRequest)
+_append = JsonBody(DecidedRowsRequest)
+_Row = Annotated[int, Path(ge=0, lt=2**53, description="Number of the row in the dataset, from 0.")]
+_Match = Annotated[str | None, Header(description="The revision of the row in double quotes, or absent for any.")]
+
+
+@router.get("", dependencies=[VIEWER], responses=responses(401, 422))
+def list_reviews(session: Db, page_size: PageSize = 100, page_token: PageToken = None) -> Page[Review]:
+    """List review queues, newest first, with their progress."""
+    return reviews.page(session, page_size, page_token)
+
+
+@router.post(
+    "",
+    status_code=201,
+    dependencies=[EDITOR],
+    openapi_extra=_request.schema,
+    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
+)
+def create_review(
+    response: Response, session: Db, token: Once, body: Annotated[ReviewRequest, Depends(_request)]
+) -> Review:
+    """Create a review queue from a prediction job: its rows that are not sure, and a random share of the sure ones."""
+    with idempotent(session, token, fingerprint("review", body.model_dump_json()), tables.Review) as before:
+        review = reviews.get(session, before) if before else reviews.create(session, body)
+    point_to(response, f"{V1}/reviews/{review.name}", before)
+    return review
+
+
+@router.get("/{ref}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_review(session: Db, ref: Ref) -> Review:
+    """Get a review queue with its progress, agreement, and the measured precision of sure rows."""
+    return reviews.get(session, ref)
+
+
+@router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 422, 507))
+def delete_review(session: Db, ref: Ref) -> None:
+    """Delete a review queue with its rows and decisions."""
+    reviews.delete(session, ref)
+
+
+@router.get("/{ref}/rows", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def list_review_rows(
+    session: Db,
+    ref: Ref,
+    page_size: PageSize = 100,
+    after: Annotated[int | None, Query(ge=0, lt=2**53, description="`next_place` of the page before.")] = None,
+    state: Annotated[State | None, Query(description="Only rows in this state.")] = None,
+) -> ReviewRowPage:
+    """List the rows of a review queue, the least sure first."""
+    return decisions.rows(session, ref, page_size, after, state)
+
+
+@router.post(
+    "/{ref}/claim",
+    dependencies=[EDITOR],
+    openapi_extra=_claim.schema,
+    responses=responses(400, 401, 403, 404, 413, 415, 422, 507),
+)
+def claim_rows(session: Db, ref: Ref, body: Annotated[ClaimRequest, Depends(_claim)]) -> ClaimedRows:
+    """Claim rows for some minutes, the least sure first; no two claims get the same row."""
+    return ClaimedRows(rows=decisions.claim(session, ref, body))
+
+
+@router.put(
+    "/{ref}/decisions/{row}",
+    dependencies=[EDITOR],
+    openapi_extra=_decision.schema,
+    responses=responses(400, 401, 403, 404, 409, 412, 413, 415, 422, 507),
+)
+def decide_row(
+    session: Db,
+    response: Response,
+    ref: Ref,
+    row: _Row,
+    body: Annotated[DecisionRequest, Depends(_decision)],
+    if_match: _Match = None,
+) -> ReviewRow:
+    """Decide or skip a row, or change your own decision; repeating a decision changes nothing."""
+    decided = decisions.decide(session, ref, row, body, revision(if_match))
+    response.headers["ETag"] = f'"{decided.revision}"'
+    return decided
+
+
+@router.post(
+    "/{ref}/append",
+    status_code=202,
+    dependencies=[EDITOR],
+    openapi_extra=_append.schema,
+    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
+)
+def append_decided_rows(
+    response: Response, session: Db, token: Once, ref: Ref, body: Annotated[DecidedRowsRequest, Depends(_append)]
+) -> Job:
+    """Append decided rows to a dataset, each once; the job creates a new dataset version."""
+    print_ = fingerprint("decided rows", ref, body.model_dump_json())
+    with idempotent(session, token, print_, tables.Job) as before:
+        job = jobs.get(session, before) if before else append_decided(session, ref, body)
+    point_to(response, f"{V1}/jobs/{job.id}", before)
+    return job
+
+
+@router.delete("/{ref}/decisions/{row}", dependencies=[EDITOR], responses=responses(401, 403, 404, 412, 422, 507))
+def undo_decision(session: Db, response: Response, ref: Ref, row: _Row, if_match: _Match = None) -> ReviewRow:
+    """Withdraw your own decision or skip of a row."""
+    undone = decisions.undo(session, ref, row, revision(if_match))
+    response.headers["ETag"] = f'"{undone.revision}"'
+    return undone

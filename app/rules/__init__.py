@@ -1,0 +1,1 @@
+"""Rules that retrain models, and the feedback that they learn from."""

@@ -1,1 +1,0 @@
-"""Keys, the audit log, and what a workspace has."""

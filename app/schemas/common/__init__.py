@@ -1,1 +1,0 @@
-"""Names, pages, times and problems, and what every job may be given."""

@@ -1,1 +1,0 @@
-"""Datasets, files in pieces, and how texts and columns become features."""

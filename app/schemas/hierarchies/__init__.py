@@ -1,1 +1,0 @@
-"""Label trees and vocabularies, and their editions."""

@@ -1,1 +1,0 @@
-"""What jobs may be asked for, and what they show; tunings, plans, previews and the methods."""

@@ -1,1 +1,0 @@
-"""Models, their versions and aliases, and versions that go or come back."""

@@ -1,1 +1,0 @@
-"""What is asked of models and answered, and what is told of their answers."""

@@ -1,1 +1,0 @@
-"""Feedback, and rules that train a model again."""

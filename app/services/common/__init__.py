@@ -1,1 +1,0 @@
-"""What all services use: finding rows, what is remembered for a moment, what stands in the way of a deletion."""

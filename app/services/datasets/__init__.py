@@ -1,1 +1,0 @@
-"""Datasets, their versions and rows, and all that makes a next version."""

@@ -1,1 +1,0 @@
-"""Evaluations of versions, their mistakes, and versions compared."""

@@ -1,1 +1,0 @@
-"""Versions as files for others: archives, ONNX, skops, model cards."""

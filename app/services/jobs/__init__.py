@@ -1,1 +1,0 @@
-"""What requests for jobs name, resolved once and checked before they are queued; tunings and their trials."""

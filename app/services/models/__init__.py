@@ -1,1 +1,0 @@
-"""Models, their versions and aliases, and what is said of them."""

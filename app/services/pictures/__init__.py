@@ -1,1 +1,0 @@
-"""Pictures for the dashboard and the API."""

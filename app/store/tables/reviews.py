@@ -1,0 +1,68 @@
+"""Review queues, their rows, and what people decided."""
+
+from typing import Any
+
+from sqlalchemy import JSON, Boolean, ForeignKey, Index, Integer, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.store.tables.base import Owned, Table
+
+
+class Review(Owned, Table):
+    """A queue of rows from a prediction job; ``promised`` is the precision that held-out rows promise for sure rows."""
+
+    __tablename__ = "reviews"
+    __table_args__ = (UniqueConstraint("workspace", "name"),)
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str] = mapped_column(String(128))
+    job_id: Mapped[str] = mapped_column(String(32))
+    model: Mapped[str] = mapped_column(String(128))
+    version: Mapped[int] = mapped_column(Integer)
+    dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id", ondelete="SET NULL"), index=True)
+    dataset_version: Mapped[int] = mapped_column(Integer)
+    sure_share: Mapped[float]
+    seed: Mapped[int]
+    opinions: Mapped[int] = mapped_column(Integer)
+    promised: Mapped[float | None]
+    created_at: Mapped[float]
+
+
+class ReviewRow(Table):
+    """A row of a queue: ``row`` is its number in the dataset, ``place`` its position, the least sure first.
+
+    A row is claimed while ``lease_until`` lies ahead, whatever its state is; a lease that has run out needs no sweep.
+    ``job_id`` is the job that appends it to a dataset.
+    """
+
+    __tablename__ = "review_rows"
+    __table_args__ = (Index("ix_review_rows_place", "review_id", "state", "place"),)
+
+    review_id: Mapped[str] = mapped_column(ForeignKey("reviews.id", ondelete="CASCADE"), primary_key=True)
+    row: Mapped[int] = mapped_column(primary_key=True)
+    place: Mapped[int]
+    row_id: Mapped[str | None] = mapped_column(Text)
+    text: Mapped[str | None] = mapped_column(Text)
+    record: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    alternatives: Mapped[list[Any]]
+    sure: Mapped[bool] = mapped_column(Boolean)
+    state: Mapped[str] = mapped_column(String(16))
+    label: Mapped[str | None] = mapped_column(Text)
+    revision: Mapped[int] = mapped_column(Integer)
+    claimed_by: Mapped[str | None] = mapped_column(String(128))
+    lease_until: Mapped[float | None]
+    job_id: Mapped[str | None] = mapped_column(String(32))
+
+
+class ReviewOpinion(Table):
+    """What one person said of a row; without a label, the person skipped it."""
+
+    __tablename__ = "review_opinions"
+
+    review_id: Mapped[str] = mapped_column(ForeignKey("reviews.id", ondelete="CASCADE"), primary_key=True)
+    row: Mapped[int] = mapped_column(primary_key=True)
+    person: Mapped[str] = mapped_column(String(128), primary_key=True)
+    label: Mapped[str | None] = mapped_column(Text)
+    comment: Mapped[str | None] = mapped_column(Text)
+    arbiter: Mapped[bool] = mapped_column(Boolean)
+    decided_at: Mapped[float]

@@ -1,0 +1,65 @@
+"""Repairs rows with text that cannot be stored, which versions before took: in their migration, and in a restore."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import structlog
+from sqlalchemy import JSON, Column, Connection, MetaData, String, Table, Text, and_, cast, func, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from app.json_text import repaired
+
+_ROWS = 1000
+log = structlog.get_logger("polymargin.store")
+
+
+def repair(connection: Connection) -> int:
+    """Put U+FFFD in place of U+0000 and halves of surrogate pairs in all rows; return how many values were changed."""
+    tables = MetaData()
+    tables.reflect(connection)
+    n_changed = 0
+    for table in tables.sorted_tables:
+        for column in table.columns:
+            n_changed += sum(_replaced(connection, table, column, *found) for found in _broken(connection, column))
+    if n_changed:
+        log.warning("text_repaired", values=n_changed)
+    return n_changed
+
+
+def _broken(connection: Connection, column: Column[Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Primary keys of the rows whose value in a column cannot be stored, and what to put in its place."""
+    sqlite = connection.dialect.name == "sqlite"
+    position = func.instr if sqlite else func.strpos
+    keys = list(column.table.primary_key.columns)
+    if isinstance(column.type, JSON):
+        text = cast(column, Text)
+        # a pair of surrogates is found, too, and is repaired to itself
+        query = select(*keys, text).where(or_(position(text, "\\u0000") > 0, position(func.lower(text), "\\ud") > 0))
+    elif isinstance(column.type, String) and sqlite:  # PostgreSQL has never taken one
+        query = select(*keys, column).where(func.instr(column, func.char(0)) > 0)
+    else:
+        return
+    for rows in connection.execute(query).partitions(_ROWS):
+        for *key, text in rows:
+            value = _parsed(text) if isinstance(column.type, JSON) else text
+            if repaired(value) != value:
+                yield tuple(key), repaired(value)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _replaced(connection: Connection, table: Table, column: Column[Any], key: tuple[Any, ...], value: Any) -> bool:
+    here = and_(*(part == given for part, given in zip(table.primary_key.columns, key, strict=True)))
+    try:
+        with connection.begin_nested():
+            connection.execute(update(table).where(here).values({column: value}))
+    except IntegrityError:  # another row has what the key would become
+        log.error("text_not_repaired", table=table.name, column=column.name)
+        return False
+    return True

@@ -1,0 +1,162 @@
+// Codes a file on a model's page: uploads its rows, says how many labels will be sure, and offers the result.
+
+import { call, get, prefix } from "./api.js";
+import { acceptDrops, LARGE, sendInPieces, sendWhole } from "./pieces.js";
+import { element, faults, number, percent, size } from "./words.js";
+
+const form = document.getElementById("code");
+const drop = form.querySelector("[data-drop]");
+const { file, min_precision: precision, columns } = form.elements;
+const said = form.querySelector("[data-said]");
+const bar = form.querySelector("progress");
+const wrong = form.querySelector("[data-faults]");
+const rows = form.querySelector("[data-rows]");
+const expected = form.querySelector("[data-expected]");
+const button = form.querySelector("[data-code]");
+const LOOK_MILLISECONDS = 500;
+// the temporary dataset with the rows of the chosen file
+let sent = null;
+
+const pause = () => new Promise((resolve) => { setTimeout(resolve, LOOK_MILLISECONDS); });
+const request = () => ({ kind: "predict", model: form.dataset.model, dataset: sent.id, ...(precision.value ? { min_precision: Number(precision.value) / 100, sure_level: "leaves" } : {}) });
+
+async function forget() {
+  const old = sent;
+  sent = null;
+  button.disabled = true;
+  rows.replaceChildren();
+  expected.textContent = "";
+  if (old) await call("DELETE", `/datasets/${old.id}?force=true`).catch(() => {});
+}
+
+function progress(body) {
+  return (bytes) => {
+    bar.value = bytes / (body.size || 1);
+    said.textContent = `${percent(bar.value, 0)} of ${size(body.size)} sent`;
+  };
+}
+
+async function send(body) {
+  const query = new URLSearchParams({ name: `coding-${crypto.randomUUID()}`, for_model: form.dataset.model });
+  const ending = body.name.split(".").pop().toLowerCase();
+  const format = JSON.parse(form.dataset.extensions)[ending];
+  if (format) query.set("format", format);
+  for (const name of columns.value.split(",").map((each) => each.trim()).filter(Boolean)) query.append("text_columns", name);
+  if (body.size < LARGE) return sendWhole(`/datasets?${query}`, body, progress(body));
+  const pieces = await sendInPieces(body, progress(body));
+  query.set("upload", pieces.id);
+  const made = await call("POST", `/datasets?${query}`);
+  pieces.done();
+  return made;
+}
+
+// What the model reads of the first rows, as the service has understood the file.
+async function show() {
+  const found = await get(`/datasets/${sent.id}/rows?limit=3`);
+  const cells = found.rows.map((row) => ({ ...(row.id === undefined || row.id === null ? {} : { id: row.id }), ...(row.record ?? {}), ...(row.text === undefined || row.text === null ? {} : { text: row.text }) }));
+  const names = [...new Set(cells.flatMap((row) => Object.keys(row)))];
+  if (!names.length) return;
+  const head = element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name)));
+  const body = cells.map((row) => element("tr", {}, ...names.map((name) => element("td", { class: "text" }, String(row[name] ?? "")))));
+  rows.replaceChildren(element("table", {}, element("caption", {}, "What the model reads; other columns come back unchanged."), element("thead", {}, head), element("tbody", {}, ...body)));
+}
+
+// What the plan of a coding job says; an answer that comes after another file was chosen is dropped.
+async function plan() {
+  const dataset = sent;
+  if (!dataset || !form.reportValidity()) return;
+  wrong.replaceChildren();
+  try {
+    const { n_rows: total, sure } = await call("POST", "/jobs/plan", request());
+    if (dataset !== sent) return;
+    if (!sure) expected.textContent = `${number(total)} rows.`;
+    else if (sure.threshold === null || sure.threshold === undefined) expected.textContent = `${number(total)} rows. No label will be sure: on held-out rows no threshold reached this precision.`;
+    else expected.textContent = `${number(total)} rows. About ${number(sure.n_sure)} (${percent(sure.answered ?? 0)}) will have a sure label, right in ${percent(sure.precision ?? 0)} of held-out rows.`;
+  } catch (error) {
+    if (dataset !== sent) return;
+    expected.textContent = "";
+    wrong.replaceChildren(faults(error));
+  }
+}
+
+// The number of the newest choice: what an older one has uploaded is deleted, and its errors are not shown.
+let choice = 0;
+
+async function chosen() {
+  choice += 1;
+  const mine = choice;
+  await forget();
+  const [body] = file.files;
+  if (!body || mine !== choice) return;
+  wrong.replaceChildren();
+  bar.hidden = false;
+  bar.value = 0;
+  let made = null;
+  try {
+    made = await send(body);
+    if (mine === choice) {
+      bar.removeAttribute("value");
+      said.textContent = "Reading rows";
+    }
+    while (mine === choice && made.state === "importing") {
+      await pause();
+      made = await get(`/datasets/${made.id}`);
+    }
+    if (mine !== choice) return;
+    if (made.state === "failed") throw Object.assign(new Error(made.error?.detail), { lines: (made.error?.errors ?? []).map((each) => each.detail) });
+    sent = made;
+    said.textContent = "";
+    await show();
+    await plan();
+    if (mine === choice) button.disabled = false;
+  } catch (error) {
+    if (mine === choice) {
+      said.textContent = "";
+      wrong.replaceChildren(faults(error));
+    }
+  } finally {
+    if (mine === choice) bar.hidden = true;
+    if (made && made.id !== sent?.id) call("DELETE", `/datasets/${made.id}?force=true`).catch(() => {});
+  }
+}
+
+function result(job) {
+  const { n_rows: total, sure } = job.result;
+  const link = element("a", { class: "button primary", href: `${prefix}/jobs/${job.id}/predictions`, download: "" }, "Download");
+  const text = sure ? `${number(sure.n_sure)} of ${number(total)} rows have a sure label${sure.n_broader ? `; ${number(sure.n_broader)} more have a broader sure node only` : ""}. ` : `${number(total)} rows are coded. `;
+  return [text, link];
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (!sent) return;
+  button.disabled = true;
+  wrong.replaceChildren();
+  bar.hidden = false;
+  said.textContent = "Coding";
+  try {
+    let job = await call("POST", "/jobs", { ...request(), format: form.elements.output.value, top_k: Number(form.elements.top_k.value), bom: form.elements.output.value === "csv" });
+    while (["queued", "running", "cancelling"].includes(job.state)) {
+      if (job.progress) bar.value = job.progress.fraction;
+      await pause();
+      job = await get(`/jobs/${job.id}`);
+    }
+    if (job.state !== "succeeded") throw Object.assign(new Error(job.error?.detail ?? `The job was ${job.state}.`), { lines: (job.error?.errors ?? []).map((each) => each.detail) });
+    said.replaceChildren(...result(job));
+    const [kept] = [said.cloneNode(true)];
+    await forget();
+    said.replaceChildren(...kept.childNodes);
+    file.value = "";
+  } catch (error) {
+    said.textContent = "";
+    wrong.replaceChildren(faults(error));
+    button.disabled = false;
+  } finally {
+    bar.hidden = true;
+  }
+});
+
+file.addEventListener("change", chosen);
+columns.addEventListener("change", chosen);
+precision.addEventListener("change", plan);
+acceptDrops(drop, file, chosen);

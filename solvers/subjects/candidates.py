@@ -1,0 +1,183 @@
+"""Candidates of rows, and what is known of each pair of a row and a candidate.
+
+A row's candidates are the concepts that the learnt machine scores best, those whose names occur in the text, and those
+whose names are like the names of concepts that score well. Whatever is counted for a pair of a training row - how many
+rows have the concept, how often a name that occurred in a text was right - leaves the row's fold out: a count with the
+row in it would reveal its labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from solvers.labels.name_block import MATCH_COLUMNS, N_COLUMNS
+
+Ints = NDArray[np.int64]
+Floats32 = NDArray[np.float32]
+
+FEATURES = (
+    "score", "rank", "relative score", "score of the parent", "score of the children", "alike", "relative alike",
+    *(f"name: {each}" for each in MATCH_COLUMNS),
+    "named", "seen", "frequency", "keyphraseness", "matches", "words of the text", "names in the text",
+)  # fmt: skip
+_SCORE, _RANK, _RELATIVE, _PARENT, _CHILDREN, _ALIKE, _RELATIVE_ALIKE, _FIRST_MATCH = range(8)
+NAMED = _FIRST_MATCH + N_COLUMNS
+SEEN, FREQUENCY, KEYPHRASENESS, MATCHES, N_WORDS, N_NAMES = range(NAMED + 1, NAMED + 7)
+# numbers whose hat functions are taken once more times a flag
+CROSSED = (
+    *((number, NAMED) for number in (_ALIKE, _RELATIVE_ALIKE, FREQUENCY, KEYPHRASENESS)),
+    *((number, SEEN) for number in (_SCORE, _RANK, _FIRST_MATCH, _FIRST_MATCH + 1, _FIRST_MATCH + 3, _FIRST_MATCH + 5)),
+    *((number, SEEN) for number in (_FIRST_MATCH + 6, _FIRST_MATCH + 7, KEYPHRASENESS)),
+    (NAMED, SEEN),
+)
+# what learnt scores, and what names contribute; the rest belongs to the concept or to the text
+LEARNT = frozenset({_SCORE, _RANK, _RELATIVE, _PARENT, _CHILDREN, _ALIKE, _RELATIVE_ALIKE})
+BY_NAME = frozenset({*range(_FIRST_MATCH, NAMED + 1), KEYPHRASENESS})
+_LOWEST_RANK, _STRONG, _PRIOR = 500, 60, 5.0
+_LEAST_SCORE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How often training rows have each concept, name it, and both; of each fold, shape (n_folds, n_concepts).
+
+    Once rows are answered that are in no fold, the counts of all folds are one.
+    """
+
+    has: NDArray[np.int32]
+    names: NDArray[np.int32]
+    both: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, Y: sp.csr_matrix, named: sp.csr_matrix, fold: Ints) -> Counts:
+        """Count labels and names of training rows by fold; both matrices are bool, shape (n_rows, n_concepts)."""
+        n_folds = int(fold.max()) + 1
+        into = sp.csr_matrix((np.ones(len(fold), np.int32), (fold, np.arange(len(fold)))), shape=(n_folds, len(fold)))
+        counted = [(into @ each.astype(np.int32)).toarray() for each in (Y, named, Y.multiply(named).tocsr())]
+        return cls(*(np.asarray(each, np.int32) for each in counted))
+
+    def without(self, fold: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The three counts over all folds but one."""
+        left = [each.sum(axis=0, dtype=np.int64) for each in (self.has, self.names, self.both)]
+        if fold is not None:
+            left = [total - each[fold] for total, each in zip(left, (self.has, self.names, self.both), strict=True)]
+        return left[0], left[1], left[2]
+
+
+class Row(NamedTuple):
+    """The candidates of one row, and their numbers, shape (n_candidates, n_features)."""
+
+    concepts: Ints
+    numbers: Floats32
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Finds the candidates of rows.
+
+    Parameters
+    ----------
+    learnt : int64 array, shape (n_learnt,)
+        The concepts that the machine scores, ascending.
+    parent : int32 array, shape (n_concepts,)
+        Of the label tree, -1 below the root.
+    alike : csr_matrix, shape (n_learnt, n_concepts)
+        The concepts whose names are like the name of a learnt one.
+    n_best : int
+        How many of the best by score.
+    n_alike : int
+        How many of the best by likeness.
+    """
+
+    learnt: Ints
+    parent: NDArray[np.int32]
+    alike: sp.csr_matrix
+    n_best: int
+    n_alike: int
+
+    def row(
+        self,
+        scores: Floats32,
+        match_columns: NDArray[np.int32],
+        match_values: NDArray[np.float64],
+        counts: tuple[Ints, Ints, Ints],
+    ) -> Row:
+        """The candidates of one row.
+
+        Parameters
+        ----------
+        scores : float32 array, shape (n_learnt,)
+        match_columns, match_values : arrays, shape (n,)
+            The columns of the names in the row, from 0, and the last, of the number of words.
+        counts : three int64 arrays, shape (n_concepts,)
+            As :meth:`Counts.without` gives them.
+        """
+        has, names, both = counts
+        k = len(self.parent)
+        log_words = float(match_values[-1]) if len(match_columns) and match_columns[-1] == N_COLUMNS * k else 0.0
+        in_block = match_columns < N_COLUMNS * k
+        owner, column = np.divmod(match_columns[in_block].astype(np.int64), N_COLUMNS)
+        named = np.unique(owner)
+        best = np.argsort(-scores, kind="stable")[:_LOWEST_RANK]
+        strong = best[:_STRONG]
+        strong = strong[scores[strong] > _LEAST_SCORE]
+        near, likeness = self._alike(strong, scores)
+        order = np.argsort(-likeness, kind="stable")[: self.n_alike]
+        concepts = np.unique(np.concatenate([self.learnt[best[: self.n_best]], named, near[order]]))
+        x = np.zeros((len(concepts), len(FEATURES)), np.float32)
+        place = np.searchsorted(self.learnt, concepts)
+        place[place == len(self.learnt)] = 0
+        # a concept of no other fold scores nothing but rounding errors
+        known = (self.learnt[place] == concepts) & (has[concepts] > 0)
+        highest = max(0.05, float(scores[best[0]])) if len(best) else 1.0
+        x[known, _SCORE] = scores[place[known]]
+        ranks = np.full(len(scores), _LOWEST_RANK - 1)
+        ranks[best] = np.arange(len(best))
+        x[:, _RANK] = -np.log(_LOWEST_RANK)
+        x[known, _RANK] = -np.log1p(ranks[place[known]])
+        x[:, _RELATIVE] = x[:, _SCORE] / highest
+        self._family(concepts, scores, x)
+        if len(near):
+            at = np.searchsorted(near, concepts)
+            at[at == len(near)] = 0
+            x[:, _ALIKE] = np.where(near[at] == concepts, likeness[at], 0.0)
+            x[:, _RELATIVE_ALIKE] = x[:, _ALIKE] / max(0.05, float(likeness.max()))
+        x[np.searchsorted(concepts, owner), _FIRST_MATCH + column] = match_values[in_block]
+        inside = np.zeros(len(concepts), bool)
+        inside[np.searchsorted(concepts, named)] = True
+        x[:, NAMED] = inside
+        x[:, SEEN] = has[concepts] > 0
+        x[:, FREQUENCY] = np.log1p(has[concepts])
+        share = both.sum() / max(1, names.sum())
+        right = np.log((both[concepts] + _PRIOR * share + 1e-9) / (names[concepts] + _PRIOR))
+        x[:, KEYPHRASENESS] = np.where(inside, right, 0.0)
+        x[:, MATCHES] = np.log1p(names[concepts])
+        x[:, N_WORDS] = log_words
+        x[:, N_NAMES] = len(named) / 100
+        return Row(concepts, x)
+
+    def _alike(self, strong: Ints, scores: Floats32) -> tuple[Ints, Floats32]:
+        """Concepts whose names are like those of the best ones, ascending, and the sums of cosines times scores."""
+        parts = self.alike[strong]
+        if parts.nnz == 0:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        gains = parts.data * np.repeat(scores[strong], np.diff(parts.indptr))
+        near, of = np.unique(parts.indices.astype(np.int64), return_inverse=True)
+        return near, np.bincount(of, gains).astype(np.float32)
+
+    def _family(self, concepts: Ints, scores: Floats32, x: Floats32) -> None:
+        """The scores of the concept above a candidate, and the best below it among the candidates."""
+        above = self.parent[concepts]
+        place = np.searchsorted(self.learnt, above)
+        place[place == len(self.learnt)] = 0
+        there = (above >= 0) & (self.learnt[place] == above)
+        x[there, _PARENT] = scores[place[there]]
+        at = np.searchsorted(concepts, above)
+        at[at == len(concepts)] = 0
+        among = (above >= 0) & (concepts[at] == above)
+        np.maximum.at(x[:, _CHILDREN], at[among], x[among, _SCORE])

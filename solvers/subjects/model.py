@@ -1,0 +1,289 @@
+"""Models that rank the concepts of a vocabulary, those that no training row has among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from solvers.core.model import Contributions
+from solvers.hierarchical import subtrees
+from solvers.hierarchical.subtree_model import ClosedSetModel
+from solvers.labels import stored_arrays
+from solvers.labels.name_block import N_COLUMNS, NameBlock
+from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.confidence.set_reliability import SetReliability
+from solvers.metrics.ranking import Ranking
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
+from solvers.numerics.lazy_arrays import Parts, part_of
+from solvers.subjects.answers import Calibration, set_size
+from solvers.subjects.candidates import BY_NAME, LEARNT, Candidates, Counts, Row
+from solvers.subjects.hat_basis import HatBasis
+
+_ROWS = 64
+_MOST_ALIKE = 1000
+
+
+class Machine(NamedTuple):
+    """A kernel machine over concepts: ``s(x) = A' (X x)``.
+
+    Attributes
+    ----------
+    X : csr_matrix of float32, shape (n_support, n_terms)
+        Rows of length one.
+    A : float16 array, shape (n_support, n_learnt)
+    """
+
+    X: sp.csr_matrix
+    A: NDArray[np.float16]
+
+
+class SubjectModel(ClosedSetModel):
+    """Log-odds of concepts: of candidates by the calibrated ranker, of all others a constant.
+
+    The log-odds of a node are the best of the concepts at or below it, so that sets are closed upwards; concepts are
+    ranked by their own.
+
+    Parameters
+    ----------
+    tree : Taxonomy
+        Its nodes are the concepts.
+    n_features : int
+        Where texts have no names, those of ``names`` are not there.
+    names : NameBlock
+    machine : Machine
+    candidates : Candidates
+    counts : Counts
+        Of all training rows, in one fold.
+    basis : HatBasis
+    w : float64 array, shape (n_columns,)
+    calibration : Calibration
+    """
+
+    kind = "subjects"
+    ranks_own = True
+
+    def __init__(
+        self,
+        tree: Taxonomy,
+        n_features: int,
+        names: NameBlock,
+        machine: Machine,
+        candidates: Candidates,
+        counts: Counts,
+        basis: HatBasis,
+        w: Floats,
+        calibration: Calibration,
+    ) -> None:
+        self.tree, self.classes, self.n_features = tree, tree.names, n_features
+        self.names, self.machine, self.candidates = names, machine, candidates
+        self.counts, self.basis, self.w, self.calibration = counts, basis, w, calibration
+        self._flat = not (tree.parent >= 0).any()
+
+    @cached_property
+    def learnt(self) -> frozenset[int]:
+        """The concepts that some training row has."""
+        return frozenset(self.candidates.learnt.tolist())
+
+    @cached_property
+    def _coefficients(self) -> NDArray[np.float32]:
+        return np.asarray(self.machine.A, np.float32)
+
+    @cached_property
+    def _totals(self) -> tuple[Ints, Ints, Ints]:
+        return self.counts.without(None)
+
+    @cached_property
+    def _seen(self) -> Ints:
+        return (self._totals[0] > 0).astype(np.int64)
+
+    def scores(self, X: sp.csr_matrix) -> AnyFloats:
+        """Log-odds of the concepts and, along a tree, of what is above them: float64, shape (n_samples, n_classes)."""
+        return self._closed(self._own(X))
+
+    def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
+        return np.asarray(self.scores(self._one(indices, values))[0])
+
+    def ranking(self, X: sp.csr_matrix) -> Ranking:
+        own = self._own(X)
+        return Ranking(own, sets=sp.csr_matrix(self.margins(self._closed(own.copy())) > 0))
+
+    def top(self, indices: Ints32, values: Floats, k: int = 1) -> tuple[Ints, AnyFloats]:
+        """The k best concepts of one sparse example by falling log-odds of their own, and these."""
+        own = self._own(self._one(indices, values))[0]
+        order = np.argsort(-own, kind="stable")[:k]
+        return order, own[order]
+
+    def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> Ints:
+        """The first concept of the ranking, shape (n_samples,); see :meth:`predict_sets`."""
+        rows = max(1, chunk_bytes // (16 * len(self.classes)))
+        parts = [self._own(X[begin : begin + rows]).argmax(axis=1) for begin in range(0, X.shape[0], rows)]
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    def margins(self, scores: AnyFloats) -> AnyFloats:
+        """Log-odds above the least of the set with the largest expected F1; never rising on the way down."""
+        given = np.asarray(scores, np.float64)
+        found = np.empty_like(given)
+        parent = self.tree.parent
+        below_root = np.flatnonzero(parent >= 0)
+        for k, row in enumerate(given):
+            # those that have their log-odds from no concept below them
+            highest = np.full(len(row), -np.inf)
+            np.maximum.at(highest, parent[below_root], row[below_root])
+            some = np.sort(row[row > highest])[::-1][:101]
+            size = set_size(expit(some), self.calibration.kappa)
+            if size == 0:
+                found[k] = row - some[0] - 1e-9
+            else:
+                # halfway to the first that is left out; equal ones come together
+                below = some[some < some[size - 1]]
+                found[k] = row - (some[size - 1] + (below[0] if len(below) else some[size - 1] - 2.0)) / 2.0
+        return found
+
+    def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
+        """Of log-odds: what learnt scores contribute, by terms; what a name contributes, by its columns; the rest."""
+        parts, intercept = np.zeros(len(indices)), 0.0
+        terms, row = self._rows(self._one(indices, values))[0]
+        place = {int(index): at for at, index in enumerate(indices)}
+        for sign, concept in ((1.0, best), (-1.0, rival)):
+            if concept is None:
+                continue
+            at = np.flatnonzero(row.concepts == concept)
+            seen = int(self._seen[concept])
+            if not len(at):
+                intercept += sign * float(self.calibration.floor[seen])
+                continue
+            gains = self.basis.transform(row.numbers[at])[0].astype(np.float64) * self.w * self.calibration.slope[seen]
+            by_number = np.bincount(self.basis.owners(), gains)
+            of_terms = sum(by_number[number] for number in LEARNT)
+            of_name = sum(by_number[number] for number in BY_NAME)
+            rest = float(by_number.sum()) - of_terms - of_name
+            intercept += sign * (rest + float(self.calibration.offset[seen]))
+            shares = self._shares(terms, concept)
+            if shares is None:
+                intercept += sign * of_terms
+            else:
+                parts[indices < self.names.first] += sign * of_terms * shares
+            first = self.names.first + N_COLUMNS * concept
+            if first in place:
+                parts[place[first]] += sign * of_name
+            else:
+                intercept += sign * of_name
+        return Contributions(parts, float(intercept), additive=False)
+
+    def _shares(self, terms: sp.csr_matrix, concept: int) -> Floats | None:
+        """The share of each term in the machine's score of a concept; None where there is no such score."""
+        at = int(np.searchsorted(self.candidates.learnt, concept))
+        if at == len(self.candidates.learnt) or self.candidates.learnt[at] != concept:
+            return None
+        parts = (self.machine.X[:, terms.indices].T @ self._coefficients[:, at]).astype(np.float64) * terms.data
+        total = float(parts.sum())
+        return parts / total if abs(total) > 1e-3 * np.abs(parts).sum() else None
+
+    def _one(self, indices: Ints32, values: Floats) -> sp.csr_matrix:
+        return sp.csr_matrix((values, indices, [0, len(indices)]), shape=(1, self.n_features))
+
+    def _rows(self, X: sp.csr_matrix) -> list[tuple[sp.csr_matrix, Row]]:
+        """The terms of each row, of length one, and its candidates."""
+        self.check_width(X)
+        given, matches = self.names.split(X)
+        terms = unit_rows(given)
+        found = []
+        products = np.asarray((self.machine.X @ terms.toarray().astype(np.float32).T).T)
+        scores = products @ self._coefficients
+        for i in range(X.shape[0]):
+            here = slice(matches.indptr[i], matches.indptr[i + 1])
+            found.append(
+                (terms[i], self.candidates.row(scores[i], matches.indices[here], matches.data[here], self._totals))
+            )
+        return found
+
+    def _own(self, X: sp.csr_matrix) -> Floats:
+        """Log-odds of the concepts for themselves."""
+        own = np.empty((X.shape[0], len(self.classes)))
+        own[:] = self.calibration.floor[self._seen]
+        for begin in range(0, X.shape[0], _ROWS):
+            for k, (_, row) in enumerate(self._rows(X[begin : begin + _ROWS]), begin):
+                scores = self.basis.transform(row.numbers).astype(np.float64) @ self.w
+                own[k, row.concepts] = self.calibration.log_odds(scores, self._seen[row.concepts])
+        return own
+
+    def _closed(self, own: Floats) -> Floats:
+        if not self._flat:
+            subtrees.best_below(self.tree.parent, own)
+        return own
+
+    def arrays(self) -> dict[str, Array]:
+        machine, alike, chosen = self.machine, self.candidates.alike, self.candidates
+        parts: dict[str, Mapping[str, Array]] = {
+            "names": self.names.arrays(),
+            "support": {"data": machine.X.data, "indices": machine.X.indices, "indptr": machine.X.indptr},
+            "alike": {"data": alike.data, "indices": alike.indices, "indptr": alike.indptr},
+            "counts": {"has": self.counts.has, "names": self.counts.names, "both": self.counts.both},
+            "basis": self.basis.arrays(),
+            "calibration": {name: np.atleast_1d(each) for name, each in self.calibration._asdict().items()},
+        }
+        sizes = np.array([chosen.n_best, chosen.n_alike])
+        if self.set_reliability is not None:
+            parts["set_reliability"] = self.set_reliability.arrays()
+        own: dict[str, Array] = {
+            "parent": self.tree.parent,
+            "learnt": chosen.learnt,
+            "A": machine.A,
+            "w": self.w,
+            "sizes": sizes,
+        }
+        return dict(Parts(parts)) | own
+
+    @classmethod
+    def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> SubjectModel:
+        try:
+            return cls._from_arrays(classes, n_features, arrays)
+        except (KeyError, IndexError, ValueError) as error:
+            raise stored_arrays.ArrayFault(f"the arrays of subjects do not fit one another: {error}") from error
+
+    @classmethod
+    def _from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> SubjectModel:
+        tree = stored_arrays.tree(classes, np.asarray(arrays["parent"]))
+        names = NameBlock.from_arrays(part_of(arrays, "names"))
+        learnt, A = np.asarray(arrays["learnt"]), np.asarray(arrays["A"])
+        stored_arrays.require_ascending("learnt", learnt, tree.n_nodes)
+        X = stored_arrays.sparse(part_of(arrays, "support"), A.shape[0], names.first)
+        alike = stored_arrays.sparse(part_of(arrays, "alike"), len(learnt), tree.n_nodes)
+        counts = Counts(*(np.asarray(part_of(arrays, "counts")[name]) for name in ("has", "names", "both")))
+        basis = HatBasis.from_arrays(part_of(arrays, "basis"))
+        w = np.asarray(arrays["w"])
+        stored_arrays.require_floats("w", w, len(basis.mean))
+        kept = part_of(arrays, "calibration")
+        slope, offset, floor = (np.asarray(kept[name], np.float64) for name in ("slope", "offset", "floor"))
+        calibration = Calibration(slope, offset, floor, float(np.ravel(kept["kappa"])[0]))
+        n_best, n_alike = (int(each) for each in arrays["sizes"])
+        _require("names", names.n_concepts == tree.n_nodes and 0 < names.first <= n_features)
+        _require("A", A.shape == (X.shape[0], len(learnt)))
+        _require("sizes", 0 <= n_best <= len(learnt) and 0 <= n_alike <= tree.n_nodes + _MOST_ALIKE)
+        for count in (counts.has, counts.names, counts.both):
+            valid = count.shape == (1, tree.n_nodes) and count.min() >= 0 and count.max() <= X.shape[0]
+            _require("counts", bool(valid))
+        for each in (slope, offset, floor):
+            _require("calibration", each.shape == (2,))
+        candidates = Candidates(learnt, tree.parent, alike, n_best, n_alike)
+        model = cls(tree, n_features, names, Machine(X, A), candidates, counts, basis, w, calibration)
+        held_out = part_of(arrays, "set_reliability")
+        model.set_reliability = SetReliability.from_arrays(held_out) if held_out else None
+        return model
+
+
+def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
+    """The rows divided by their lengths; zeros stay."""
+    lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    return sp.csr_matrix(sp.diags(1.0 / np.where(lengths > 0, lengths, 1.0)) @ X)
+
+
+def _require(name: str, valid: bool) -> None:
+    if not valid:
+        raise ValueError(f"the array {name} is out of range")

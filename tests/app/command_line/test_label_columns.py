@@ -1,0 +1,52 @@
+"""A table without a column `label` is not sent before the user says which column has the labels."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import typer
+
+from app.datasets.label_columns import chosen_label_column
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "proposed"),
+    [
+        ("a.csv", "text,code,date", "code"),
+        ("a.csv", "text;Class", "Class"),
+        ("a.tsv", "text\tkind", "kind"),
+        ("a.csv", "\ufefftext,Label", "Label"),
+    ],
+)
+def test_a_column_is_proposed_where_nobody_can_be_asked(tmp_path: Path, name: str, header: str, proposed: str) -> None:
+    path = tmp_path / name
+    path.write_text(f"{header}\na,b,c\n", "utf-8")
+    with pytest.raises(typer.BadParameter, match=f"Did you mean --label-column {proposed}\\?"):
+        chosen_label_column(path, None, {})
+
+
+@pytest.mark.parametrize(
+    ("header", "options"),
+    [
+        ("text,label", {}),
+        ("text,code", {"label_column": "code"}),
+        ("text,code", {"unlabelled": True}),
+        ("document_id,text,subject_uris", {}),
+        ("x", {}),
+    ],
+)
+def test_nothing_is_asked_where_the_labels_are_known(
+    tmp_path: Path, header: str, options: dict[str, str | bool | list[str] | None]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\na,b\n")
+    assert chosen_label_column(path, None, options) is None
+
+
+def test_a_person_is_asked_until_the_answer_is_a_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text,code,kind\n")
+    given = iter(["none", "kind"])
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(typer, "prompt", lambda *_, **__: next(given))
+    assert chosen_label_column(path, None, {}) == "kind"

@@ -1,0 +1,79 @@
+"""``polymargin datasets correct``, against canned answers."""
+
+import json
+from pathlib import Path
+
+import pytest
+from canned import DATASET, SUCCEEDED, Canned, problem
+
+from app.cli import main
+
+READY = DATASET | {"state": "ready", "kind": "text", "n_rows": 2, "n_classes": 2}
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int | str | None:
+    monkeypatch.setattr("sys.argv", ["polymargin", "datasets", "correct", "papers", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+def _accepted(canned: Canned) -> None:
+    canned.answer("POST /datasets/papers/corrections", SUCCEEDED)
+    canned.answer("GET /jobs/j1", SUCCEEDED)
+    canned.answer("GET /datasets/papers", READY)
+
+
+def test_the_lines_of_a_file_are_sent_as_they_are(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _accepted(canned)
+    given = [{"row": 7, "labels": ["a", "b"]}, {"row": 0, "labels": [], "before": ["c"]}]
+    file = tmp_path / "right.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in given))
+    assert _run(monkeypatch, "--file", str(file)) == 0
+    assert json.loads(canned.asked[0].body) == {"corrections": given}
+    assert _run(monkeypatch, "1", "physics") == 0
+    assert json.loads(canned.asked[-3].body) == {"corrections": [{"row": 1, "labels": ["physics"]}]}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            '{"row": 8, "labels": "physics"}',
+            'line 2 of the file is not of the form {"row": 7, "labels": ["a"]}: labels: ',
+        ),
+        ('{"row": 8.5, "labels": ["a"]}', "row: Input should be a valid integer"),
+        ('{"row": 8}', "labels: Field required"),
+        ("", "line 2 of the file"),
+        ('{"row": 7, "labels": ["b"]}', "lines 1 and 2 of the file both correct row 7"),
+    ],
+)
+def test_a_line_that_is_none_is_told_and_nothing_is_sent(
+    canned: Canned,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    line: str,
+    said: str,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    file = tmp_path / "right.jsonl"
+    file.write_text(f'{{"row": 7, "labels": ["a"]}}\n{line}\n')
+    assert _run(monkeypatch, "--file", str(file)) == 2
+    assert said in capsys.readouterr().err
+    assert not canned.asked
+
+
+def test_a_fault_is_told_by_what_was_given(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    fault = {"pointer": "/corrections/0/row", "detail": "row 9: the dataset has the rows 0 to 3"}
+    canned.answer("POST /datasets/papers/corrections", problem(422, "invalid_input", "no", [fault]), 422)
+    file = tmp_path / "right.jsonl"
+    file.write_text('{"row": 9, "labels": ["a"]}\n')
+    assert _run(monkeypatch, "9", "a") == 1
+    assert capsys.readouterr().err == "Error: no\n  ROW: row 9: the dataset has the rows 0 to 3\n"
+    assert _run(monkeypatch, f"--file={file}") == 1
+    assert "--file, line 1: row: row 9: the dataset" in capsys.readouterr().err

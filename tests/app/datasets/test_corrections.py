@@ -1,0 +1,91 @@
+"""Labels that were wrong are corrected, as a new version of the dataset."""
+
+import os
+from typing import Any
+
+from asking import TestClient, problem
+from working import run, upload
+
+from app.jobs.service import retry
+from app.store import db
+from app.store.files import files
+
+ROWS = b"label,x,y\n" + b"a,1,0\nb,0,1\n" * 3
+SETS = b'{"text": "one", "label": ["a", "b"]}\n{"text": "two", "label": ["b"]}\n{"text": "none", "label": []}\n'
+
+
+def correct(client: TestClient, ref: str, *corrections: dict[str, Any]) -> Any:
+    return client.post(f"/api/v1/datasets/{ref}/corrections", json={"corrections": list(corrections)})
+
+
+def labels(client: TestClient, ref: str) -> list[Any]:
+    rows = client.get(f"/api/v1/datasets/{ref}/rows").json()["rows"]
+    return [row["labels"] if row["label"] is None else row["label"] for row in rows]
+
+
+def test_a_correction_makes_a_version_that_shares_all_but_the_labels(client: TestClient) -> None:
+    dataset = upload(client, "rows", ROWS, "csv")
+    client.post("/api/v1/datasets/rows/rows", content=b"label,x,y\nc,5,5\n")
+    run(client.get("/api/v1/jobs").json()["items"][0]["id"])
+    answer = correct(client, "rows", {"row": 0, "labels": [" d "]}, {"row": 6, "labels": ["a"], "before": ["c"]})
+    assert answer.status_code == 202
+    run(answer.json()["id"])
+    job = client.get(answer.headers["location"]).json()
+    assert (job["kind"], job["state"], job["result"]["dataset_version"]) == ("correct", "succeeded", 3)
+    assert labels(client, "rows") == ["d", "b", "a", "b", "a", "b", "a"]
+    found = client.get("/api/v1/datasets/rows").json()
+    assert (found["version"], found["n_rows"], found["n_classes"]) == (3, 7, 3)  # of c there is no row any more
+    newest, middle, _ = client.get("/api/v1/datasets/rows/versions").json()
+    assert newest["sha256"] != middle["sha256"]
+    first, _, last = sorted(
+        files().path(f"datasets/{dataset['id']}").glob("arrays-*"), key=lambda path: path.stat().st_ctime_ns
+    )
+    assert os.path.samefile(first / "data.npy", last / "data.npy")
+    assert (last / "data-1.npy").exists()
+    files().check(str(last.relative_to(files().root)))
+
+
+def test_labels_that_the_dataset_merges_are_merged_in_new_rows_and_corrections_too(client: TestClient) -> None:
+    rows = b"label,x,y\n" + b"Tools,1,0\nTools,1,0\ntools,2,1\nb,0,1\n"
+    client.post("/api/v1/datasets", params={"name": "rows", "merge_labels": "case"}, content=rows)
+    run(client.get("/api/v1/jobs").json()["items"][0]["id"])
+    assert labels(client, "rows") == ["Tools", "Tools", "Tools", "b"]
+    client.post("/api/v1/datasets/rows/rows", content=b"label,x,y\nTOOLS,5,5\nB,1,1\n")
+    run(client.get("/api/v1/jobs").json()["items"][0]["id"])
+    assert labels(client, "rows")[4:] == ["Tools", "b"]
+    run(correct(client, "rows", {"row": 3, "labels": ["tools"]}, {"row": 0, "labels": ["New"]}).json()["id"])
+    assert labels(client, "rows") == ["New", "Tools", "Tools", "Tools", "Tools", "b"]
+    problem(correct(client, "rows", {"row": 1, "labels": ["TOOLS"]}), 409, "conflict")
+
+
+def test_sets_of_labels_are_corrected_row_by_row(client: TestClient) -> None:
+    upload(client, "sets", SETS, "jsonl")
+    answer = correct(client, "sets", {"row": 0, "labels": []}, {"row": 2, "labels": ["c", "b"]})
+    run(answer.json()["id"])
+    assert labels(client, "sets") == [[], ["b"], ["b", "c"]]
+    assert client.get("/api/v1/datasets/sets/rows").json()["rows"][2]["text"] == "none"
+
+
+def test_what_does_not_fit_is_pointed_at_and_nothing_is_changed(client: TestClient) -> None:
+    upload(client, "rows", ROWS, "csv")
+    bad = [{"row": 9, "labels": ["a"]}, {"row": 1, "labels": []}, {"row": 1, "labels": ["\u0007"]}]
+    faults = problem(correct(client, "rows", *bad), 422, "invalid_input")["errors"]
+    assert [each["pointer"] for each in faults] == [
+        "/corrections/0/row", "/corrections/1/labels", "/corrections/2/row", "/corrections/2/labels/0"
+    ]  # fmt: skip
+    problem(correct(client, "rows", {"row": 0, "labels": ["a"]}), 409)
+    reported = problem(correct(client, "rows", {"row": 0, "labels": ["b"], "before": ["c"]}), 409)
+    assert "other labels: a" in reported["detail"]
+    problem(correct(client, "none", {"row": 0, "labels": ["b"]}), 404)
+    assert client.get("/api/v1/datasets/rows").json()["version"] == 1
+
+
+def test_one_version_is_made_at_a_time_and_a_cancelled_correction_can_be_tried_again(client: TestClient) -> None:
+    upload(client, "rows", ROWS, "csv")
+    id = correct(client, "rows", {"row": 0, "labels": ["b"]}).json()["id"]
+    assert "correcting labels" in problem(correct(client, "rows", {"row": 1, "labels": ["a"]}), 409)["detail"]
+    client.post(f"/api/v1/jobs/{id}/cancel")
+    with db.sessions()() as session:
+        retry(session, id)
+    run(id)
+    assert labels(client, "rows")[:2] == ["b", "b"]

@@ -1,0 +1,185 @@
+"""One frame gets one answer, by whatever door it comes: files of all formats, requests and the protocols."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from asking import TestClient
+from working import answers, run, train, upload
+
+N = 36
+FRAME: dict[str, list[Any]] = {
+    "label": ["a", "b", "c"] * (N // 3),
+    "flag": [True, False, False] * (N // 3),
+    "code": [7.0, 11.0, 42.0] * (N // 3),
+    "rare": [None, 3.0, 4.0] * (N // 3),
+    "word": ["caf\u00e9", "na\u00efve", "x"] * (N // 3),
+    "u": [k / N for k in range(N)],
+}
+FORMATS = ("csv", "jsonl", "parquet")
+CATEGORIES = ["flag", "code", "rare", "word"]
+
+
+def rows(frame: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(frame, values, strict=True)) for values in zip(*frame.values(), strict=True)]
+
+
+def as_file(frame: dict[str, list[Any]], format: str) -> bytes:
+    """As pandas writes it."""
+    if format == "parquet":
+        sink = io.BytesIO()
+        pq.write_table(pa.table(frame), sink)
+        return sink.getvalue()
+    if format == "jsonl":
+        return "\n".join(map(json.dumps, rows(frame))).encode()
+    stream = io.StringIO()
+    writer = csv.writer(stream)
+    writer.writerow(frame)
+    writer.writerows(row.values() for row in rows(frame))
+    return stream.getvalue().encode()
+
+
+def without(frame: dict[str, list[Any]], name: str) -> dict[str, list[Any]]:
+    return {key: values for key, values in frame.items() if key != name}
+
+
+QUERY = without({key: values[:3] for key, values in FRAME.items()}, "label")
+UNKNOWN = {**QUERY, "flag": ["maybe"] * 3, "code": [12.0] * 3}
+
+
+@pytest.fixture
+def services(client: TestClient) -> TestClient:
+    """A client of a service with a model of the same frame in each format."""
+    for format in FORMATS:
+        given = upload(
+            client,
+            format,
+            as_file(FRAME, format),
+            format,
+            category_columns=CATEGORIES,
+            number_columns="u",
+            missing="keep",
+        )  # type: ignore[arg-type]
+        assert given["state"] == "ready", given["error"]
+        assert train(client, format, format)["state"] == "succeeded"
+    return client
+
+
+def rest(client: TestClient, model: str, records: list[dict[str, Any]]) -> list[tuple[str, float]]:
+    found = answers(client, model, {"instances": [{"record": record} for record in records]})["predictions"]
+    return [(each["label"], each["score"]) for each in found]
+
+
+def mlflow(client: TestClient, model: str, content: bytes, media: str) -> list[Any]:
+    response = client.post(f"/mlflow/{model}/invocations", content=content, headers={"Content-Type": media})
+    assert response.status_code == 200, response.text
+    return list(response.json()["predictions"])
+
+
+def infer(client: TestClient, model: str, frame: dict[str, list[Any]]) -> list[str]:
+    inputs = []
+    for name, values in frame.items():
+        kind = "BOOL" if type(values[0]) is bool else "BYTES" if type(values[-1]) is str else "FP64"
+        if kind == "FP64" and None in values:
+            kind, values = "BYTES", ["" if value is None else str(value) for value in values]
+        inputs.append({"name": name, "datatype": kind, "shape": [len(values)], "data": values})
+    response = client.post(f"/v2/models/{model}/infer", json={"inputs": inputs})
+    assert response.status_code == 200, response.text
+    return list(response.json()["outputs"][0]["data"])
+
+
+def file_job(client: TestClient, model: str, dataset: str) -> list[dict[str, Any]]:
+    body = {"kind": "predict", "model": model, "dataset": dataset, "format": "jsonl"}
+    response = client.post("/api/v1/jobs", json=body)
+    assert response.status_code == 202, response.text
+    run(response.json()["id"])
+    lines = client.get(f"/api/v1/jobs/{response.json()['id']}/predictions").text.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_one_frame_gets_one_answer_by_every_door(services: TestClient) -> None:
+    typed = rows(QUERY)
+    strings = [{k: v if k == "u" else None if v is None else str(v) for k, v in row.items()} for row in typed]
+    whole = [row | {"code": int(row["code"])} for row in typed]
+    split = json.dumps({"dataframe_split": {"columns": list(QUERY), "data": [list(row.values()) for row in typed]}})
+    expected = rest(services, "csv", typed)
+    assert [label for label, _ in expected] == ["a", "b", "c"]
+    for format in FORMATS:
+        name = f"query-{format}"
+        options = {"category_columns": CATEGORIES, "number_columns": "u", "missing": "keep", "unlabelled": "true"}
+        assert upload(services, name, as_file(QUERY, format), format, **options)["state"] == "ready"  # type: ignore[arg-type]
+    for model in FORMATS:
+        for records in (typed, strings, whole):
+            assert rest(services, model, records) == expected
+        labels = [label for label, _ in expected]
+        assert mlflow(services, model, split.encode(), "application/json") == labels
+        assert mlflow(services, model, as_file(QUERY, "csv"), "text/csv") == labels
+        assert infer(services, model, QUERY) == labels
+        for format in FORMATS:
+            found = file_job(services, model, f"query-{format}")
+            assert [(row["label"], row["score"], row["unknown"]) for row in found] == [(*one, []) for one in expected]
+
+
+def test_values_that_no_training_row_has_are_reported_and_counted(services: TestClient) -> None:
+    found = answers(services, "csv", {"instances": [{"record": record} for record in rows(UNKNOWN)]})["predictions"]
+    assert [each["unknown"] for each in found] == [["flag=maybe", "code=12"]] * 3
+    assert all(
+        "unknown" not in each
+        for each in answers(services, "csv", {"instances": [{"record": r} for r in rows(QUERY)]})["predictions"]
+    )
+    assert services.get("/api/v1/models/csv/versions/1/drift").json()["n_unknown"] == 3
+    options = {"category_columns": CATEGORIES, "number_columns": "u", "missing": "keep", "unlabelled": "true"}
+    assert upload(services, "odd", as_file(UNKNOWN, "csv"), "csv", **options)["state"] == "ready"  # type: ignore[arg-type]
+    assert [row["unknown"] for row in file_job(services, "parquet", "odd")] == [["flag=maybe", "code=12"]] * 3
+
+
+def test_appended_rows_and_corrections_are_read_as_the_first_file(services: TestClient) -> None:
+    more = {
+        **{key: values[:3] for key, values in FRAME.items()},
+        "code": ["7.00", "11", "042"],
+        "flag": ["1", "no", "FALSE"],
+    }
+    for format in ("csv", "jsonl"):
+        response = services.post(
+            "/api/v1/datasets/parquet/rows", params={"format": format}, content=as_file(more, format)
+        )
+        assert response.status_code == 202, response.text
+        run(response.json()["id"])
+    statistics = services.get("/api/v1/datasets/parquet/statistics").json()
+    assert statistics["n_rows"] == N + 6
+    levels = {each["name"]: each.get("levels") for each in statistics["columns"]}
+    assert (levels["flag"], levels["code"]) == (3, 4)  # true, false, no; 7, 11, 42, 042
+
+
+def test_labels_of_corrections_are_read_as_those_of_the_file(client: TestClient) -> None:
+    content = b"label,x\n" + b"7.0,1\n11.0,2\n" * 3
+    assert upload(client, "codes", content, "csv")["state"] == "ready"
+    body = {"corrections": [{"row": 0, "labels": ["11.0"]}, {"row": 1, "labels": ["cafe\u0301"]}]}
+    response = client.post("/api/v1/datasets/codes/corrections", json=body)
+    run(response.json()["id"])
+    found = [row["label"] for row in client.get("/api/v1/datasets/codes/rows").json()["rows"]]
+    assert found == ["11", "caf\u00e9", "7", "11", "7", "11"]
+    more = client.post("/api/v1/datasets/codes/rows", params={"format": "csv"}, content=b"label,x\n7.00,3\n")
+    run(more.json()["id"])
+    assert client.get("/api/v1/datasets/codes/rows").json()["rows"][6]["label"] == "7"
+
+
+def test_a_column_of_lists_is_asked_for_as_it_was_trained_on(client: TestClient) -> None:
+    frame = {
+        "label": ["a", "b"] * 8,
+        "text": ["red apple", "blue sea"] * 8,
+        "v": [[1.0, 0.0, k / 16] if k % 2 else [0.0, 1.0, k / 16] for k in range(16)],
+    }
+    options = {"text_columns": "text", "number_columns": "v"}
+    assert upload(client, "v", as_file(frame, "parquet"), "parquet", **options)["state"] == "ready"
+    assert train(client, "v", "v", text={"min_df": 1})["state"] == "succeeded"
+    listed = {"text": "red apple", "v": [0.0, 1.0, 0.25]}
+    named = {"text": "red apple", "v.0": 0.0, "v.1": 1.0, "v.2": 0.25}
+    assert rest(client, "v", [listed]) == rest(client, "v", [named])
+    response = client.post("/api/v1/models/v/predict", json={"instances": [{"record": {"text": "x", "v": [1.0]}}]})
+    assert response.status_code == 422
+    assert "a list of 3 numbers is required" in response.text

@@ -1,0 +1,220 @@
+"""``predict-dataset`` and its client method, against canned answers."""
+
+import json
+from pathlib import Path
+
+import pytest
+from canned import DATASET, Canned, problem
+
+from app.cli import main
+from app.client import Client
+
+JOB = {
+    "id": "p1",
+    "kind": "predict",
+    "state": "queued",
+    "dataset": "d1",
+    "request": {},
+    "attempt": 1,
+    "worker": None,
+    "progress": None,
+    "result": None,
+    "error": None,
+    "created_at": "2026-01-01T00:00:00Z",
+    "started_at": None,
+    "finished_at": None,
+}
+DONE = JOB | {"state": "succeeded", "result": {"model": "topics", "version": 3, "predictions": "p1", "n_rows": 2}}
+FILE = b"row,label\n0,a\n1,b\n"
+
+
+@pytest.fixture
+def job(canned: Canned) -> Canned:
+    canned.answer("POST /jobs", JOB)
+    canned.answer("GET /jobs/p1", DONE)
+    canned.answer("GET /jobs/p1/events", f"event: state\ndata: {json.dumps(DONE)}\n\n".encode())
+    canned.answer("GET /jobs/p1/predictions", FILE)
+    return canned
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["polymargin", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_a_folder_that_is_not_there_is_told_before_a_job_is_made(
+    job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "nowhere" / "answers.csv"
+    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(file)) == 2
+    assert "folder not found" in capsys.readouterr().err
+    assert job.asked == []
+
+
+def test_a_dataset_is_predicted_into_a_file(
+    job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "answers.csv"
+    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--top-k", "3", "--version", "3") == 0
+    assert file.read_bytes() == FILE
+    assert "2 rows" in capsys.readouterr().out
+    asked = json.loads(job.asked[0].body)
+    assert {name: asked[name] for name in ("kind", "format", "top_k", "version")} == {
+        "kind": "predict", "format": "csv", "top_k": 3, "version": 3
+    }  # fmt: skip
+    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["result"]["predictions"] == "p1"
+
+
+def test_a_file_is_uploaded_predicted_and_removed_again(
+    job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rows, file = tmp_path / "rows.csv", tmp_path / "answers.csv"
+    rows.write_text("text\na\nb\n")
+    ready = DATASET | {"id": "d9", "state": "ready"}
+    job.answer("POST /datasets", ready, 202)
+    job.answer("GET /datasets/d9", ready)
+    job.answer("DELETE /datasets/d9", b"", 204)
+    options = ("--min-precision", "0.9", "--no-inputs", "--include", "x", "--include", "y", "--id-column", "text")
+    assert command(monkeypatch, "predict-dataset", "topics", str(rows), str(file), *options) == 0
+    assert file.read_bytes() == FILE
+    calls = [(each.method, each.path) for each in job.asked]
+    assert (calls[0], calls[-1]) == (("POST", "/datasets"), ("DELETE", "/datasets/d9"))
+    (asked,) = [json.loads(each.body) for each in job.asked if (each.method, each.path) == ("POST", "/jobs")]
+    assert asked["dataset"] == "d9"
+    assert (asked["min_precision"], asked["inputs"], asked["include"]) == (0.9, False, ["x", "y"])
+    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--id-column", "text") != 0
+
+
+def test_a_file_of_another_format_is_not_begun(job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(tmp_path / "answers.ods")) != 0
+    assert not job.asked
+
+
+def test_the_client_saves_what_the_job_has_made(job: Canned, tmp_path: Path) -> None:
+    with Client() as client:
+        done = client.predict_dataset("topics", "papers", format="csv").wait()
+        assert done.save_predictions(tmp_path / "answers.csv") == len(FILE)
+    assert (tmp_path / "answers.csv").read_bytes() == FILE
+
+
+def test_who_gives_a_text_to_a_model_of_records_is_told_of_instances(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fault = {
+        "detail": 'this model takes records: an instance needs {"record": {column: value}}',
+        "pointer": "/instances/0",
+    }
+    canned.answer("POST /models/topics/predict", problem(422, "invalid_input", errors=[fault]), 422)
+    assert command(monkeypatch, "predict", "topics", "--text", "a green leek") != 0
+    assert "pass instances with --instance or --file" in capsys.readouterr().err
+
+
+def test_instances_are_given_as_json(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prediction = {"label": "a", "score": 1.5, "top": [{"label": "a", "score": 1.5}]}
+    answer = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": 0.05}
+    canned.answer("POST /models/topics/predict", answer | {"predictions": [prediction, prediction]})
+    records = [{"record": {"price": 3.5, "colour": "red"}}, {"record": {}}]
+    options = [word for record in records for word in ("--instance", json.dumps(record))]
+    assert command(monkeypatch, "predict", "topics", *options) == 0
+    assert json.loads(canned.asked[-1].body)["instances"] == records
+    for wrong, words in (
+        (["--instance", "{price: 3}"], "invalid JSON"),
+        (["--instance", "{}", "--text", "red"], "--text / --instance / --file"),
+        ([], "--text / --instance / --file"),
+    ):
+        assert command(monkeypatch, "predict", "topics", *wrong) != 0
+        assert words in capsys.readouterr().err
+
+
+def test_names_in_one_language_are_shown_and_what_is_not_sure_has_a_dash(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = {"label": "a", "name": "leek", "score": -0.2, "probability": 0.8}
+    answer = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": 0.05, "sure_from": {"threshold": 0.9}}
+    canned.answer("POST /models/topics/predict", answer | {"predictions": [one | {"top": [one]}]})
+    asked = ["predict", "topics", "--text", "a", "--language", "en", "--threshold", "0.9"]
+    assert command(monkeypatch, *asked) == 0
+    head, row = capsys.readouterr().out.splitlines()[:2]
+    assert head.split() == ["instance", "label", "name", "score", "probability", "sure"]
+    assert row.split() == ["0", "a", "leek", "-0.2000", "0.8000", "-"]
+
+
+def test_a_file_of_another_format_is_pointed_to_predict_dataset(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.svm"
+    file.write_text("1 1:0.5\n")
+    assert command(monkeypatch, "predict", "topics", "--file", str(file)) != 0
+    said = capsys.readouterr().err
+    assert "Row 1" in said
+    assert "answered by predict-dataset" in said
+
+
+def test_a_blank_text_is_said_to_have_no_features(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = {"label": "a", "score": -1e-9, "top": [{"label": "a", "score": -1e-9}]}
+    answer = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": None, "predictions": [one, one]}
+    canned.answer("POST /models/topics/predict", answer)
+    assert command(monkeypatch, "predict", "topics", "--text", "a leek", "--text", " ") == 0
+    said = capsys.readouterr().out
+    assert "Instance 1 is a blank text without features" in said
+    assert "Instance 0" not in said
+    assert "-0.0000" not in said
+
+
+def test_a_file_is_coded_in_one_command_that_says_what_is_sure(
+    job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sure = {"threshold": 0.7, "precision": 0.96, "lower_bound": 0.951, "answered": 0.6, "asked": 0.95}
+    sure |= {"n_rows": 2, "n_sure": 1, "n_broader": 1, "levels": [1, 1]}
+    done = DONE | {"result": DONE["result"] | {"sure": sure}}  # type: ignore[operator]
+    job.answers["GET /jobs/p1"].clear()
+    job.answers["GET /jobs/p1/events"].clear()
+    job.answer("GET /jobs/p1", done)
+    job.answer("GET /jobs/p1/events", f"event: state\ndata: {json.dumps(done)}\n\n".encode())
+    rows, file = tmp_path / "rows.xlsx", tmp_path / "out.xlsx"
+    rows.write_bytes(b"PK")
+    ready = DATASET | {"id": "d9", "state": "ready"}
+    job.answer("POST /datasets", ready, 202)
+    job.answer("GET /datasets/d9", ready)
+    job.answer("DELETE /datasets/d9", b"", 204)
+    assert command(monkeypatch, "code", "topics", str(rows), "--output", str(file), "--min-precision", "0.95") == 0
+    assert file.read_bytes() == FILE
+    sent = next(each for each in job.asked if (each.method, each.path) == ("POST", "/datasets"))
+    assert (sent.query["for_model"], sent.query["format"]) == ("topics", "xlsx")
+    (asked,) = [json.loads(each.body) for each in job.asked if (each.method, each.path) == ("POST", "/jobs")]
+    assert (asked["format"], asked["top_k"], asked["min_precision"]) == ("xlsx", 3, 0.95)
+    said = capsys.readouterr().out
+    assert "1 of 2 rows (50.0%) have a sure label" in said
+    assert "1 more rows have a broader sure node only; by the deepest sure node: 1 at level 1, 1 at level 2" in said
+    assert "Sure labels are right in 96.0% of the held-out rows that had one, 60.0% of all (at least 95.1%" in said
+
+
+def test_a_coded_file_becomes_a_review_queue_before_its_rows_are_deleted(
+    job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, file = tmp_path / "rows.csv", tmp_path / "out.csv"
+    rows.write_bytes(b"text\nx\n")
+    ready = DATASET | {"id": "d9", "state": "ready"}
+    job.answer("POST /datasets", ready, 202)
+    job.answer("GET /datasets/d9", ready)
+    job.answer("DELETE /datasets/d9", b"", 204)
+    queue = {"id": "r", "name": "august", "owner": "ann", "job": "p1", "model": "m", "version": 1, "dataset": "d9"}
+    queue |= {"dataset_version": 1, "sure_share": 0.1, "seed": 0, "opinions": 1, "created_at": "2026-01-02T03:04:05Z"}
+    queue |= {"n_rows": 7, "states": {"open": 7}, "people": [], "agreement": None}
+    job.answer("POST /reviews", queue | {"promised_precision": 0.95, "measured_precision": None}, 201)
+    options = ["--output", str(file), "--min-precision", "0.95", "--review", "august", "--sure-share", "0.1"]
+    assert command(monkeypatch, "code", "topics", str(rows), *options) == 0
+    formats = [json.loads(each.body)["format"] for each in job.asked if (each.method, each.path) == ("POST", "/jobs")]
+    assert formats == ["csv", "parquet"]
+    asked = [(each.method, each.path) for each in job.asked]
+    assert asked.index(("POST", "/reviews")) < asked.index(("DELETE", "/datasets/d9"))
+    sent = next(each for each in job.asked if (each.method, each.path) == ("POST", "/reviews"))
+    assert json.loads(sent.body) == {"name": "august", "job": "p1", "sure_share": 0.1, "seed": 0, "opinions": 1}
+    assert "Review august: 7 rows to decide" in capsys.readouterr().out

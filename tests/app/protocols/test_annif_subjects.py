@@ -1,0 +1,110 @@
+"""Annif's clients get subjects of a thesaurus, not what is above them, and give them back by their URIs."""
+
+import pytest
+from asking import TestClient
+from working import train, upload
+
+BASE = "https://example.org/crafts/"
+THESAURUS = f"""
+@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+@prefix : <{BASE}> .
+:food a skos:Concept ; skos:prefLabel "Food"@en .
+:craft a skos:Concept ; skos:prefLabel "Crafts"@en .
+:baking a skos:Concept ; skos:prefLabel "Baking"@en ; skos:broader :craft, :food .
+:soup a skos:Concept ; skos:prefLabel "Soups"@en ; skos:broader :food .
+:weaving a skos:Concept ; skos:prefLabel "Weaving"@en ; skos:broader :craft .
+"""
+LINES = f"""dough oven\t<{BASE}baking>
+broth pot\t<{BASE}soup>
+loom wool\t<{BASE}weaving>
+dough oven broth pot\t<{BASE}baking> <{BASE}soup>
+"""
+
+
+@pytest.fixture
+def subjects(models: TestClient) -> TestClient:
+    asked = {"name": "crafts", "format": "skos", "syntax": "turtle", "tree": "deepest"}
+    response = models.post("/api/v1/hierarchies", params=asked, content=THESAURUS.encode())
+    assert response.status_code == 201, response.text
+    assert upload(models, "corpus", LINES.encode() * 8, "annif")["state"] == "ready"
+    job = train(models, "corpus", "subjects", solver="node_svm", hierarchy="crafts", text={"min_df": 1})
+    assert job["state"] == "succeeded", job
+    return models
+
+
+def test_suggestions_leave_out_what_is_above_them_by_any_parent(subjects: TestClient) -> None:
+    answer = subjects.post("/api/v1/models/subjects/predict", json={"instances": [{"text": "dough oven"}]}).json()
+    assert {entry["label"].removeprefix(BASE) for entry in answer["predictions"][0]["subtree"]} == {
+        "food", "craft", "baking",
+    }  # fmt: skip
+    url = "/v1/projects/subjects/suggest"
+    first = subjects.post(url, data={"text": "dough oven", "limit": "1"}).json()["results"]
+    assert [(one["uri"], one["label"]) for one in first] == [(f"{BASE}baking", "Baking")]
+    both = subjects.post(url, data={"text": "dough oven broth pot", "limit": "2"}).json()["results"]
+    assert {one["label"] for one in both} == {"Baking", "Soups"}
+    documents = {"documents": [{"text": "loom wool"}]}
+    batch = subjects.post("/v1/projects/subjects/suggest-batch?limit=1", json=documents).json()
+    assert [one["label"] for one in batch[0]["results"]] == ["Weaving"]
+
+
+def test_subjects_are_learnt_by_their_uris_whatever_their_labels_are(subjects: TestClient) -> None:
+    baking = {"uri": f"{BASE}baking", "label": "Baking"}
+    learnt = subjects.post("/v1/projects/subjects/learn", json=[{"text": "a loaf", "subjects": [baking]}])
+    assert learnt.status_code == 204, learnt.text
+    (report,) = subjects.get("/api/v1/models/subjects/feedback").json()["items"]
+    assert report["labels"] == [f"{BASE}baking"]
+
+
+def test_subjects_are_learnt_by_their_names_alone_where_one_concept_has_it(subjects: TestClient) -> None:
+    url = "/v1/projects/subjects/learn"
+    learnt = subjects.post(url, json=[{"text": "a loaf", "subjects": [{"label": "baking"}]}])
+    assert learnt.status_code == 204, learnt.text
+    (report,) = subjects.get("/api/v1/models/subjects/feedback").json()["items"]
+    assert report["labels"] == [f"{BASE}baking"]
+
+
+def test_a_name_that_two_concepts_have_is_refused_with_their_uris(models: TestClient) -> None:
+    twins = THESAURUS + ':cup a skos:Concept ; skos:prefLabel "Soups"@de ; skos:broader :craft .'
+    asked = {"name": "twins", "format": "skos", "syntax": "turtle", "tree": "deepest"}
+    assert models.post("/api/v1/hierarchies", params=asked, content=twins.encode()).status_code == 201
+    lines = LINES + f"cup tea\t<{BASE}cup>\n"
+    assert upload(models, "twin-corpus", lines.encode() * 8, "annif")["state"] == "ready"
+    job = train(models, "twin-corpus", "twins", solver="node_svm", hierarchy="twins", text={"min_df": 1})
+    assert job["state"] == "succeeded", job
+    refused = models.post("/v1/projects/twins/learn", json=[{"text": "a pot", "subjects": [{"label": "Soups"}]}])
+    assert refused.status_code == 422
+    (item,) = refused.json()["errors"]
+    assert item["pointer"] == "/0/subjects/0"
+    assert item["detail"].startswith("2 concepts are called 'Soups': ")
+    assert f"{BASE}cup" in item["detail"]
+
+
+def test_vocabularies_are_listed_and_a_project_names_its_own(subjects: TestClient) -> None:
+    (vocab,) = subjects.get("/v1/vocabs").json()["vocabs"]
+    assert vocab == {"vocab_id": "crafts", "languages": ["en"], "size": 5, "loaded": True}
+    assert subjects.get("/v1/projects/subjects").json()["vocab"] == vocab
+    assert subjects.get("/v1/projects/foods").json()["vocab"] is None
+
+
+def test_the_language_of_a_project_is_that_of_its_texts(subjects: TestClient) -> None:
+    german = "Der Bauer geht heute mit %d Kühen über die lange Straße zum alten Markt\t<https://example.org/m>\n"
+    soup = "Die Suppe kocht schon lange auf dem Herd\t<https://example.org/s>\n"
+    lines = "".join(german % at for at in range(30)) + soup * 10
+    assert upload(subjects, "markt", lines.encode(), "annif")["state"] == "ready"
+    assert train(subjects, "markt", "markt", solver="node_svm")["state"] == "succeeded"
+    assert train(subjects, "corpus", "named", solver="node_svm", text={"language": "fi"})["state"] == "succeeded"
+    languages = {one["project_id"]: one["language"] for one in subjects.get("/v1/projects").json()["projects"]}
+    assert (languages["markt"], languages["named"], languages["foods"]) == ("de", "fi", "und")
+
+
+def test_the_language_of_a_text_is_detected_among_candidates(models: TestClient) -> None:
+    asked = {"text": "Der Hund schläft unter dem alten Tisch in der Küche.", "languages": ["en", "de"]}
+    results = models.post("/v1/detect-language", json=asked).json()["results"]
+    assert results[0]["language"] == "de"
+    assert {one["language"] for one in results} == {"en", "de", None}
+    assert sum(one["score"] for one in results) == pytest.approx(1)
+    for text in (asked["text"], "1234"):
+        results = models.post("/v1/detect-language", json={"text": text, "languages": ["ja"]}).json()["results"]
+        assert results[0]["language"] is None
+    for wrong in ({"text": "a"}, {"languages": ["en"]}, {"text": "a", "languages": ["xx"]}, {"text": 1}):
+        assert models.post("/v1/detect-language", json=wrong).status_code == 422, wrong

@@ -1,0 +1,253 @@
+"""Review queues: rows from a coding job, claims, decisions, disputes, progress."""
+
+import threading
+from typing import Any
+
+import pytest
+from asking import TestClient, bearer, problem
+from sqlalchemy.orm import Session, sessionmaker
+from working import run, train, upload
+
+from app.errors import Conflict, PreconditionFailed
+from app.reviews import decisions, service
+from app.reviews.progress import cohens_kappa, interval
+from app.reviews.schemas import ClaimRequest, DecisionRequest
+from app.store import tables
+from app.store.scope import DEFAULT, Scope, confine
+
+ALTERNATIVES = [{"label": "a", "name": None, "probability": 0.4}, {"label": "b", "name": "B", "probability": 0.3}]
+TITLES = {"0110": "miller", "0120": "baker", "0210": "driver", "0220": "pilot"}
+WORDS = ("flour", "truck", "bread", "plane", "head", "young", "old", "senior", "first", "second")
+
+
+@pytest.fixture
+def queue(database: sessionmaker[Session]) -> sessionmaker[Session]:
+    """A database with the queue q of 60 rows, of which every tenth is a sure one."""
+    fill(database, "q", opinions=1)
+    return database
+
+
+def fill(database: sessionmaker[Session], name: str, opinions: int, n_rows: int = 60) -> None:
+    given: Any = {"job_id": "0" * 32, "model": "m", "version": 1, "dataset_id": None, "dataset_version": 1}
+    given |= {"sure_share": 0.1, "seed": 0, "opinions": opinions, "promised": 0.95, "created_at": 0.0}
+    with database() as session:
+        session.add(tables.Review(id=name * 32, name=name, **given))
+        session.flush()
+        for row in range(n_rows):
+            each = {"row": row, "place": n_rows - row, "alternatives": ALTERNATIVES, "sure": row % 10 == 0}
+            session.add(tables.ReviewRow(review_id=name * 32, state="open", revision=1, **each))
+        session.commit()
+
+
+def acting(database: sessionmaker[Session], person: str) -> Session:
+    return confine(database(), Scope(DEFAULT, person))
+
+
+def claim(database: sessionmaker[Session], person: str, review: str = "q", **more: Any) -> list[int]:
+    with acting(database, person) as session:
+        return [row.row for row in decisions.claim(session, review, ClaimRequest(**more))]
+
+
+def decide(database: sessionmaker[Session], person: str, row: int, label: str | None, review: str = "q") -> Any:
+    with acting(database, person) as session:
+        request = DecisionRequest(label=label, skip=label is None)
+        return decisions.decide(session, review, row, request)
+
+
+def show(database: sessionmaker[Session], review: str = "q") -> Any:
+    with database() as session:
+        return service.get(session, review)
+
+
+@pytest.mark.parametrize("same_person", [False, True])
+def test_no_two_claims_get_the_same_row(queue: sessionmaker[Session], same_person: bool) -> None:
+    found: list[list[int]] = [[] for _ in range(6)]
+    start = threading.Barrier(6)
+
+    def work(place: int) -> None:
+        start.wait()
+        while got := claim(queue, "ann" if same_person else f"person{place}", count=2):
+            found[place] += got
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    given = [row for rows in found for row in rows]
+    assert len(given) == len(set(given))
+    # a claim that finds only rows that others lock at that moment gets none of them
+    assert sorted(given + claim(queue, "last", count=60)) == list(range(60))
+
+
+def test_claims_come_in_order_and_an_expired_lease_frees_its_rows(queue: sessionmaker[Session]) -> None:
+    assert claim(queue, "ann", count=3) == [59, 58, 57]
+    assert claim(queue, "bob", count=1) == [56]
+    assert show(queue).states == {"open": 56, "claimed": 4, "decided": 0, "disputed": 0, "skipped": 0}
+    with queue() as session:
+        session.get_one(tables.ReviewRow, ("q" * 32, 58)).lease_until = 1.0
+        session.commit()
+    assert show(queue).states["claimed"] == 3
+    assert claim(queue, "bob", count=1) == [58]
+
+
+def test_a_decision_repeats_changes_and_is_undone(queue: sessionmaker[Session]) -> None:
+    [row] = claim(queue, "ann")
+    with pytest.raises(Conflict, match="'ann' has claimed row 59"):
+        decide(queue, "bob", row, "b")
+    first = decide(queue, "ann", row, "a")
+    assert (first.state, first.label, first.revision, first.claimed_by) == ("decided", "a", 2, None)
+    assert decide(queue, "ann", row, "a") == first
+    with pytest.raises(Conflict, match="row 59 is decided"):
+        decide(queue, "bob", row, "b")
+    assert decide(queue, "ann", row, "b").label == "b"
+    with acting(queue, "ann") as session:
+        with pytest.raises(PreconditionFailed, match="the row has revision 3; If-Match names 2"):
+            decisions.decide(session, "q", row, DecisionRequest(label="a"), if_match=2)
+        undone = decisions.undo(session, "q", row, if_match=3)
+        assert (undone.state, undone.label, undone.opinions) == ("open", None, [])
+        assert decisions.undo(session, "q", row, if_match=3) == undone
+    assert claim(queue, "bob") == [row]
+
+
+def test_skipped_rows_are_claimed_on_request(queue: sessionmaker[Session]) -> None:
+    [row] = claim(queue, "ann")
+    assert decide(queue, "ann", row, None).state == "skipped"
+    assert claim(queue, "ann") == [58]
+    assert claim(queue, "bob", state="skipped") == [row]
+    assert decide(queue, "bob", row, "a").state == "decided"
+    people = [(each.person, each.n_decided, each.n_skipped) for each in show(queue).people]
+    assert people == [("ann", 0, 1), ("bob", 1, 0)]
+
+
+def test_two_people_disagree_and_a_third_one_decides(database: sessionmaker[Session]) -> None:
+    fill(database, "t", opinions=2, n_rows=3)
+    for person, labels in (("ann", "aab"), ("bob", "abb")):
+        for row, label in zip(claim(database, person, "t", count=3), labels, strict=True):
+            shown = decide(database, person, row, label, "t")
+            if person == "ann":
+                assert (shown.state, [each.person for each in shown.opinions]) == ("open", ["ann"])
+        assert claim(database, person, "t") == []
+    found = show(database, "t")
+    assert found.states["decided"] == 2
+    assert found.states["disputed"] == 1
+    assert (found.agreement.n_rows, found.agreement.agreed) == (3, 2 / 3)
+    assert found.agreement.kappa == pytest.approx(0.4)
+    assert claim(database, "ann", "t", state="disputed") == []
+    assert claim(database, "eve", "t", state="disputed") == [1]
+    settled = decide(database, "eve", 1, "c", "t")
+    assert (settled.state, settled.label) == ("decided", "c")
+    assert [(each.person, each.arbiter) for each in settled.opinions][-1] == ("eve", True)
+    assert show(database, "t").agreement == found.agreement
+
+
+def test_the_precision_of_sure_rows_is_measured_with_an_interval(queue: sessionmaker[Session]) -> None:
+    assert show(queue).measured_precision is None
+    for row in range(60):
+        decide(queue, "ann", row, "b" if row in (0, 5) else "a")
+    found = show(queue)
+    measured = found.measured_precision
+    assert (found.promised_precision, measured.n_rows, measured.n_right) == (0.95, 6, 5)
+    assert (measured.lower_bound, measured.upper_bound) == pytest.approx((0.3588, 0.9958), abs=1e-4)
+
+
+def test_intervals_and_kappa_at_their_ends() -> None:
+    assert interval(0, 10) == pytest.approx((0.0, 0.3085), abs=1e-4)
+    assert interval(10, 10) == pytest.approx((0.6915, 1.0), abs=1e-4)
+    assert cohens_kappa([("a", "a"), ("a", "a")]) is None
+    assert cohens_kappa([("a", "b"), ("b", "a")]) == -1.0
+
+
+@pytest.fixture
+def job(client: TestClient) -> str:
+    """A prediction job over 40 rows with a threshold that some of them reach."""
+    lines = [f'{{"text": "{title} {word}", "label": "{label}"}}\n' for label, title in TITLES.items() for word in WORDS]
+    assert upload(client, "jobs", "".join(lines).encode(), "jsonl")["state"] == "ready"
+    asked = {"solver": "auto", "params": {"candidates": [{"solver": "weston_watkins"}], "folds": 2}}
+    assert train(client, "jobs", "m", **asked)["state"] == "succeeded"
+    return predicted(client, threshold=0.0)
+
+
+def predicted(client: TestClient, **more: Any) -> str:
+    asked = {"kind": "predict", "model": "m", "dataset": "jobs", "top_k": 3} | more
+    response = client.post("/api/v1/jobs", json=asked)
+    assert response.status_code == 202, response.text
+    id: str = response.json()["id"]
+    run(id)
+    assert client.get(f"/api/v1/jobs/{id}").json()["state"] == "succeeded"
+    return id
+
+
+def test_a_queue_has_the_unsure_rows_of_a_job_and_a_seeded_share_of_the_sure_ones(
+    client: TestClient, job: str, secrets: dict[str, str]
+) -> None:
+    def rows(name: str, **more: Any) -> list[dict[str, Any]]:
+        response = client.post("/api/v1/reviews", json={"name": name, **more})
+        assert response.status_code == 201, response.text
+        found = client.get(f"/api/v1/reviews/{name}/rows", params={"page_size": 30}).json()
+        rest: list[dict[str, Any]] = []
+        if found.get("next_place") is not None:
+            rest = client.get(f"/api/v1/reviews/{name}/rows", params={"after": found["next_place"]}).json()["rows"]
+        return [*found["rows"], *rest]
+
+    sampled = rows("some", job=job, sure_share=0.25, seed=3)
+    assert len(sampled) == 10
+    assert all(row["sure"] is None for row in sampled)
+    assert sampled == rows("same", job=job, sure_share=0.25, seed=3)
+    assert sampled != rows("others", job=job, sure_share=0.25, seed=4)
+    unsure = rows("all", job=predicted(client, min_precision=0.9999))
+    assert len(unsure) == 40
+    said = [row["alternatives"][0]["probability"] for row in unsure]
+    assert said == sorted(said)
+    assert all(row["text"].split()[0] in TITLES.values() and len(row["alternatives"]) == 3 for row in unsure)
+    fault = problem(client.post("/api/v1/reviews", json={"name": "all", "job": job, "sure_share": 1.0}), 409)
+    assert fault["detail"] == "a review is named 'all' already; choose another name"
+    viewer = bearer(secrets["viewer"])
+    assert client.post("/api/v1/reviews/all/claim", json={}, headers=viewer).status_code == 403
+    [claimed] = client.post("/api/v1/reviews/all/claim", json={"count": 1}).json()["rows"]
+    at = f"/api/v1/reviews/all/decisions/{claimed['row']}"
+    response = client.put(at, json={"label": "0110"}, headers={"If-Match": '"1"'})
+    assert response.json()["sure"] is False
+    assert (response.status_code, response.headers["ETag"], response.json()["state"]) == (200, '"2"', "decided")
+    problem(client.put(at, json={"label": "0120"}, headers={"If-Match": '"1"'}), 412)
+    problem(client.put(at, json={}), 422)
+    assert client.delete(at).json()["state"] == "open"
+    assert client.delete("/api/v1/reviews/all").status_code == 204
+    problem(client.get("/api/v1/reviews/all"), 404)
+
+
+def test_jobs_that_no_queue_can_be_made_of_are_refused_with_the_reason(client: TestClient, job: str) -> None:
+    def reason(job: str) -> str:
+        [fault] = problem(client.post("/api/v1/reviews", json={"name": "n", "job": job}), 422)["errors"]
+        assert fault["pointer"] == "/job"
+        detail: str = fault["detail"]
+        return detail
+
+    assert reason(job).startswith("all rows of the job are sure")
+    assert "format=parquet" in reason(predicted(client, threshold=0.5, format="csv"))
+    assert "min_precision or threshold" in reason(predicted(client))
+
+
+@pytest.mark.usefixtures("job")
+def test_decided_rows_are_appended_to_the_dataset_of_the_model_once(client: TestClient) -> None:
+    client.post("/api/v1/reviews", json={"name": "q", "job": predicted(client, min_precision=0.9999)})
+    rows = client.post("/api/v1/reviews/q/claim", json={"count": 3}).json()["rows"]
+    problem(client.post("/api/v1/reviews/q/append", json={}), 409, "conflict")
+    for row in rows[:2]:
+        assert client.put(f"/api/v1/reviews/q/decisions/{row['row']}", json={"label": "0999"}).status_code == 200
+    before = client.get("/api/v1/datasets/jobs").json()
+    response = client.post("/api/v1/reviews/q/append", json={})
+    assert response.status_code == 202, response.text
+    run(response.json()["id"])
+    after = client.get("/api/v1/datasets/jobs").json()
+    assert (after["version"], after["n_rows"]) == (before["version"] + 1, before["n_rows"] + 2)
+    last = client.get("/api/v1/datasets/jobs/rows", params={"offset": before["n_rows"]}).json()["rows"]
+    assert {(row["label"], row["text"]) for row in last} == {("0999", row["text"]) for row in rows[:2]}
+    detail = problem(client.post("/api/v1/reviews/q/append", json={}), 409, "conflict")["detail"]
+    assert detail == "no decided row is left to append; decide rows first, or name another dataset"
+    at = f"/api/v1/reviews/q/decisions/{rows[0]['row']}"
+    assert "correct the label there" in problem(client.put(at, json={"label": "0110"}), 409)["detail"]
+    problem(client.delete(at), 409)
+    client.put(f"/api/v1/reviews/q/decisions/{rows[2]['row']}", json={"label": "0110"})
+    run(client.post("/api/v1/reviews/q/append", json={"dataset": "jobs"}).json()["id"])
+    assert client.get("/api/v1/datasets/jobs").json()["n_rows"] == before["n_rows"] + 3

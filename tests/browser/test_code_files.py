@@ -1,0 +1,54 @@
+"""A clerk codes a file on a model's page, and appends rows on a dataset's, in a real browser."""
+
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from browsing import PATIENCE_MS, Service, picture
+
+from app.client import Client
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_file_is_coded_on_the_models_page(
+    page: Any, client: Client, service: Service, tmp_path: Path, pictures: bool
+) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("code,title\n0011,a ripe apple\n0012,green leek\n0013,sweet pear\n")
+    page.goto(f"{service.url}/models/sure-foods")
+    form = page.locator("#code")
+    form.locator("input[type=file]").set_input_files(str(rows))
+    form.get_by_role("alert").wait_for(timeout=PATIENCE_MS)
+    assert "no column 'text' among the 2 columns" in form.get_by_role("alert").inner_text()
+    form.get_by_label("Text columns").fill("title")
+    form.get_by_label("Precision of sure labels, %").fill("50")
+    form.get_by_label("Text columns").blur()
+    form.locator("[data-rows] table").wait_for(timeout=PATIENCE_MS)
+    assert "a ripe apple" in form.locator("[data-rows]").inner_text()
+    form.locator("[data-expected]", has_text="3 rows.").wait_for(timeout=PATIENCE_MS)
+    picture(page, pictures, "code-a-file")
+    form.get_by_role("button", name="Code").click()
+    with page.expect_download(timeout=PATIENCE_MS) as download:
+        form.get_by_role("link", name="Download").click(timeout=PATIENCE_MS)
+    file = tmp_path / "coded.xlsx"
+    download.value.save_as(file)
+    book = openpyxl.load_workbook(file)
+    assert book.sheetnames == ["Sure", "To review", "Model"]
+    codes = {row[0] for sheet in book.worksheets[:2] for row in list(sheet.values)[1:]}
+    assert codes == {"0011", "0012", "0013"}
+    assert not [each for each in client.datasets.list().items if each.name.startswith("coding-")]
+
+
+def test_rows_are_appended_on_the_datasets_page(page: Any, client: Client, service: Service, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("text,label\nan apple,fruit\na leek,vegetable\n")
+    new.write_text("text,label\na pear,fruit\n")
+    client.datasets.upload(old, "growing").wait()
+    page.goto(f"{service.url}/datasets/growing")
+    page.locator("#append input[type=file]").set_input_files(str(new))
+    page.get_by_role("button", name="Append").click()
+    page.wait_for_url("**/jobs/*", timeout=PATIENCE_MS)
+    client.jobs.get(page.url.rpartition("/")[2]).wait()
+    assert client.datasets.get("growing").n_rows == 3

@@ -1,0 +1,239 @@
+"""Coding jobs: the columns of the input, what is sure, and files that spreadsheets open."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pyarrow.parquet as pq
+import pytest
+from interrupting import Crash, expire
+from sqlalchemy.orm import Session, sessionmaker
+from test_predicting import predicted, submitted, trained
+
+from app.datasets import service as datasets
+from app.datasets.schemas import NewDataset
+from app.jobs import service as jobs
+from app.predictions import batch_predictions
+from app.predictions.batch_predictions import plan
+from app.predictions.model_cache import ModelCache
+from app.predictions.schemas import BatchPredictRequest
+from app.store.files import files
+from workers.job_kinds import predicting
+from workers.tasks import run
+
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+TITLES = {"0110": "miller", "0120": "baker", "0210": "driver", "0220": "pilot"}
+HEADER = "code,title,branch\n"
+ROWS = [
+    ("0011", "bread baker", "=1+1"),
+    ("0012", "truck driver", "-5"),
+    ("0013", "a pilot, senior", "@home"),
+    ("0014", "flour miller", "\tx"),
+    ("0015", "singer", "007"),
+]
+ANSWERS = ["label", "notation", "name", "probability", "sure", "sure_ancestor"]
+SECOND = ["label_2", "name_2", "probability_2", "label_3", "name_3", "probability_3"]
+
+
+@pytest.fixture
+def coded(session: Session, dataset: Callable[..., str]) -> str:
+    """A model with probabilities of four codes, which have leading zeros."""
+    lines = [
+        json.dumps({"text": f"{title} {word}", "label": label})
+        for label, title in TITLES.items()
+        for word in ("flour", "truck", "bread", "plane", "head", "young", "old", "senior", "first", "second")
+    ]
+    dataset("\n".join(lines) + "\n", "jobs", format="jsonl")
+    trained(session, dataset="jobs", solver="auto", params={"candidates": [{"solver": "weston_watkins"}], "folds": 2})
+    return "m"
+
+
+def written(rows: list[tuple[str, ...]] = ROWS, header: str = HEADER) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return header + text.getvalue()
+
+
+def uploaded(session: Session, content: bytes | str, name: str = "rows", format: Any = "csv", **options: Any) -> str:
+    upload = files().upload()
+    upload.write(content.encode() if isinstance(content, str) else content)
+    given = {"for_model": "m", "text_columns": ("title",)} | options
+    shown = datasets.register(session, NewDataset(name=name, format=format, **given), upload)
+    assert shown.job is not None
+    run(shown.job)
+    assert datasets.get(session, shown.id).error is None
+    return shown.id
+
+
+def read(path: Path) -> tuple[list[str], list[list[str]]]:
+    header, *rows = csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
+    return header, rows
+
+
+def test_the_columns_of_the_input_come_first_and_untouched(session: Session, coded: str) -> None:
+    uploaded(session, written())
+    header, rows = read(predicted(session, dataset="rows", format="csv", top_k=3, min_precision=0.5))
+    assert header[:16] == ["code", "title", "branch", *ANSWERS, *SECOND, "model"]
+    assert [row[:2] for row in rows] == [[code, title] for code, title, _ in ROWS]
+    assert [row[3] for row in rows[:4]] == ["0120", "0210", "0220", "0110"]
+    assert {row[header.index("model")] for row in rows} == {"m@1"}
+    parquet = pq.read_table(predicted(session, dataset="rows", top_k=3))
+    assert parquet.column("branch").to_pylist() == [branch for _, _, branch in ROWS]
+
+
+def test_cells_that_spreadsheets_read_as_formulas_are_guarded_in_csv_and_numbers_are_not(
+    session: Session, coded: str
+) -> None:
+    uploaded(session, written())
+    path = predicted(session, dataset="rows", format="csv", bom=True)
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf")
+    assert [row[2] for row in read(path)[1]] == ["'=1+1", "-5", "'@home", "'\tx", "007"]
+
+
+def test_a_column_of_the_input_that_answers_have_too_is_renamed(session: Session, coded: str) -> None:
+    uploaded(session, "label,title,input.label,model,id\nx,bread baker,y,z,7\n")
+    id = submitted(session, dataset="rows", format="csv")
+    run(id)
+    header, rows = read(batch_predictions.of_job(session, id).path)
+    assert header[:6] == ["input.input.label", "title", "input.label", "input.model", "id", "label"]
+    assert rows[0][:6] == ["x", "bread baker", "y", "z", "7", "0120"]
+    assert rows[0][header.index("model")] == "m@1"
+    result = jobs.get(session, id).result
+    assert result is not None
+    assert result.columns == header
+
+
+def test_values_of_json_lines_keep_their_types(session: Session, coded: str) -> None:
+    rows = [{"title": "bread baker", "n": 1, "tags": ["a"], "code": "01"}, {"title": "pilot", "code": "02"}]
+    uploaded(session, "".join(json.dumps(row) + "\n" for row in rows), format="jsonl")
+    lines = predicted(session, dataset="rows", format="jsonl").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [{key: line[key] for key in row} for line, row in zip(found, rows, strict=True)] == rows
+    assert "n" not in found[1]
+    table = pq.read_table(predicted(session, dataset="rows")).to_pylist()
+    assert (table[0]["n"], table[0]["tags"], table[0]["code"], table[1]["n"]) == ("1", '["a"]', "01", None)
+
+
+def test_rows_that_were_appended_have_their_columns_too(session: Session, coded: str) -> None:
+    from app.datasets.appending import append
+    from app.datasets.schemas import NewRows
+
+    uploaded(session, written())
+    upload = files().upload()
+    upload.write(written([("0016", "old driver", "x")]).encode())
+    run(append(session, "rows", NewRows(format="csv"), upload).id)
+    header, rows = read(predicted(session, dataset="rows", format="csv"))
+    assert header[:3] == ["code", "title", "branch"]
+    assert rows[5][:4] == ["0016", "old driver", "x", "0210"]
+    assert len(read(predicted(session, dataset="rows", dataset_version=1, format="csv"))[1]) == 5
+
+
+def test_without_inputs_rows_have_their_ids(session: Session, coded: str) -> None:
+    uploaded(session, written(), id_column="code")
+    header, rows = read(predicted(session, dataset="rows", format="csv", inputs=False))
+    assert header[:2] == ["id", "label"]
+    assert [row[0] for row in rows] == [code for code, _, _ in ROWS]
+
+
+def test_a_workbook_has_sheets_for_the_sure_and_the_others_with_drop_downs(session: Session, coded: str) -> None:
+    uploaded(session, written())
+    id = submitted(session, dataset="rows", format="xlsx", top_k=3, threshold=0.6)
+    run(id)
+    assert jobs.get(session, id).error is None
+    book = openpyxl.load_workbook(batch_predictions.of_job(session, id).path)
+    assert book.sheetnames == ["Sure", "To review", "Model"]
+    sure, review, model = (list(sheet.values) for sheet in book)
+    assert sure[0][:4] == ("code", "title", "branch", "label")
+    result = jobs.get(session, id).result
+    assert result is not None
+    assert result.sure is not None
+    assert (len(sure) - 1, len(review) - 1) == (result.sure.n_sure, 5 - (result.sure.n_sure or 0))
+    every = {row[0]: row for row in sure[1:] + review[1:]}
+    assert {code: row[2] for code, row in every.items()} == {code: branch for code, _, branch in ROWS}
+    assert every["0011"][3] == "0120"
+    sheet = book["Sure"]
+    assert (sheet.freeze_panes, sheet["D2"].data_type, sheet["D2"].number_format) == ("A2", "s", "@")
+    (rule,) = sheet.data_validations.dataValidation
+    begin, end = rule.formula1.replace("$", "").split(":")
+    choices = [cell.value for cell in sheet[begin:end][0]]
+    assert str(rule.sqref).startswith("D2")
+    assert choices == [sure[1][sure[0].index(name)] for name in ("label", "label_2", "label_3")]
+    assert dict(model)["Model"] == "m"
+    assert len(str(dict(model)["SHA-256"])) == 64
+
+
+def test_a_workbook_is_read_with_its_codes(session: Session, coded: str) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.append(["code", "title", "hours", None])
+    for at, (code, title, _) in enumerate(ROWS):
+        sheet.append([code, title, at + 0.5 if at else 40])
+    content = io.BytesIO()
+    book.save(content)
+    uploaded(session, content.getvalue(), format=None)
+    header, rows = read(predicted(session, dataset="rows", format="csv"))
+    assert header[:4] == ["code", "title", "hours", "label"]
+    assert [row[0] for row in rows] == [code for code, _, _ in ROWS]
+    assert [row[2] for row in rows[:2]] == ["40", "1.5"]
+    assert [row[3] for row in rows[:2]] == ["0120", "0210"]
+
+
+def test_a_job_says_how_many_rows_are_sure_and_what_held_out_rows_promise(
+    session: Session, database: sessionmaker[Session], coded: str
+) -> None:
+    uploaded(session, written())
+    id = submitted(session, dataset="rows", format="jsonl", min_precision=0.6)
+    run(id)
+    result = jobs.get(session, id).result
+    assert result is not None
+    assert result.sure is not None
+    lines = [json.loads(line) for line in batch_predictions.of_job(session, id).path.read_text().splitlines()]
+    assert result.sure.n_sure == sum(line["sure"] for line in lines)
+    assert result.sure.asked == 0.6
+    request = BatchPredictRequest(model="m", dataset="rows", min_precision=0.6)
+    planned = plan(session, ModelCache(database, 1 << 30), request)
+    assert planned.sure is not None
+    assert (planned.n_rows, planned.sure.precision) == (5, result.sure.precision)
+    assert planned.sure.n_sure == round(5 * (planned.sure.answered or 0))
+
+
+def test_where_no_threshold_reaches_the_precision_no_row_is_sure(session: Session, coded: str) -> None:
+    uploaded(session, written())
+    id = submitted(session, dataset="rows", format="xlsx", min_precision=0.9999)
+    run(id)
+    result = jobs.get(session, id).result
+    assert result is not None
+    assert result.sure is not None
+    assert (result.sure.n_sure, result.sure.threshold) == (0, None)
+    assert len(list(openpyxl.load_workbook(batch_predictions.of_job(session, id).path)["Sure"].values)) == 1
+
+
+def test_a_worker_that_dies_while_it_joins_the_pieces_leaves_no_file_and_another_ends_the_job(
+    session: Session, coded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploaded(session, written())
+    monkeypatch.setattr(predicting, "PART_ROWS", 2)
+    whole = predicted(session, dataset="rows", format="csv").read_bytes()
+    id = submitted(session, dataset="rows", format="csv")
+    at = predicting.Inputs.at
+
+    def dies(self: Any, rows: Any) -> Any:
+        if rows[0] == 2:
+            raise Crash
+        return at(self, rows)
+
+    monkeypatch.setattr(predicting.Inputs, "at", dies)
+    with pytest.raises(Crash):
+        run(id)
+    assert not files().path(batch_predictions.path_of(id, "csv")).exists()
+    monkeypatch.setattr(predicting.Inputs, "at", at)
+    expire(session, id)
+    run(id)
+    assert jobs.get(session, id).attempt == 2
+    assert batch_predictions.of_job(session, id).path.read_bytes() == whole

@@ -1,0 +1,149 @@
+"""Training does not depend on the units of columns, and what floats cannot compute with is refused."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.errors import InvalidInput
+from app.jobs import plans
+from app.jobs import service as jobs
+from app.jobs.request_schemas import Candidate, TuneRequest
+from app.jobs.schemas import Job, TrainRequest
+from app.models import aliases
+from app.models import service as models
+from app.store import tables
+from workers.tasks import run
+
+
+def table(nanosecond: float = 1.0) -> str:
+    """Two columns, a time and a size, of which the classes need both."""
+    rng = np.random.default_rng(0)
+    rows = ["label,time,size"]
+    for at in range(60):
+        time = (1.7e18 + 1e16 * (at % 3) + 1e15 * rng.standard_normal()) * nanosecond
+        rows.append(f"{'abc'[at % 3]},{time!r},{rng.uniform(0.5, 2.5):.4f}")
+    return "\n".join(rows) + "\n"
+
+
+def sparse(unit: str) -> str:
+    return "".join(
+        f"{label} {at}:{value}e{unit}\n" for label, at, value in 4 * [("a", 1, 3.7), ("b", 2, 3.5), ("c", 3, 2)]
+    )
+
+
+def trained(database: sessionmaker[Session], **changes: object) -> Job:
+    with database() as session:
+        job = jobs.submit(session, TrainRequest.model_validate({"dataset": "digits", "model": "m", **changes}))
+        run(job.id)
+        return jobs.get(session, job.id)
+
+
+@pytest.mark.parametrize("solver", ["weston_watkins", "lee_lin_wahba"])
+def test_a_column_of_nanoseconds_trains_as_one_of_years(
+    database: sessionmaker[Session], dataset: Callable[..., str], solver: str
+) -> None:
+    errors = []
+    for unit in (1.0, 1e-18):
+        dataset(table(unit), format="csv", name=f"in-{unit}")
+        job = trained(database, dataset=f"in-{unit}", solver=solver, model=f"m-{unit}")
+        assert (job.state, job.error) == ("succeeded", None)
+        with database() as session:
+            errors.append(models.version(session, f"m-{unit}").metrics["test"]["error"])
+    assert errors[0] <= errors[1]
+    assert errors[0] < 0.4
+
+
+def test_columns_apart_are_scaled_by_default_and_the_plan_the_job_and_the_dataset_say_so(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset(table(), format="csv")
+    with database() as session:
+        request = TrainRequest(dataset="digits", model="m", solver="weston_watkins")
+        reason = plans.plan(session, request).scaling
+        assert reason is not None
+        assert all(part in reason for part in ("standard", "bias=1", "'time'", "'size'"))
+        job = jobs.submit(session, request)
+        assert job.request["columns"]["scaling"] == "standard"
+        assert job.request["params"]["bias"] == 1.0
+        row = session.query(tables.DatasetVersion).one()
+        assert "numbers_scaled" in {warning["code"] for warning in row.statistics["warnings"]}
+        own = request.model_copy(update={"columns": None, "params": {"bias": 0.0}})
+        assert jobs.submit(session, own).request["params"]["bias"] == 0.0
+        of_order = request.model_copy(update={"solver": "adaboost_mh"})
+        assert jobs.submit(session, of_order).request["columns"] is None
+        tuning = TuneRequest(
+            dataset="digits", model="m", space=[Candidate(solver="weston_watkins", grid={"bias": [0, 1]})], folds=2
+        )
+        stored = jobs.submit(session, tuning).request
+        assert stored["columns"]["scaling"] == "standard"
+        assert stored["space"][0]["params"] == {}
+
+
+@pytest.mark.parametrize("solver", ["crammer_singer", "weston_watkins"])
+@pytest.mark.parametrize("unit", ["19", "22", "60", "307", "-100", "-300"])
+def test_sparse_numbers_far_from_one_are_divided_by_one_power_of_two(
+    database: sessionmaker[Session], dataset: Callable[..., str], solver: str, unit: str
+) -> None:
+    dataset(sparse(unit))
+    job = trained(database, solver=solver, test_fraction=0)
+    assert (job.state, job.error) == ("succeeded", None)
+    assert job.request["columns"]["scaling"] == "power_of_two"
+    with database() as session:
+        version = models.version(session, "m")
+    assert version.converged
+    assert version.metrics["train"]["error"] == 0
+
+
+@pytest.mark.parametrize("unit", ["60", "307", "-100"])
+def test_auto_takes_its_values_of_c_from_the_scaled_numbers(
+    database: sessionmaker[Session], dataset: Callable[..., str], unit: str
+) -> None:
+    dataset(sparse(unit))
+    job = trained(database, solver="auto", test_fraction=0)
+    assert (job.state, job.error) == ("succeeded", None)
+
+
+def test_columns_of_numbers_too_large_to_be_centred_are_refused_with_the_way_out(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset(table(1e289), format="csv")
+    with database() as session, pytest.raises(InvalidInput) as refused:
+        jobs.submit(session, TrainRequest(dataset="digits", model="m", solver="weston_watkins"))
+    assert "divide" in refused.value.errors[0].detail
+
+
+def test_a_training_that_ends_at_its_last_epoch_says_so_and_why(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset()
+    job = trained(database, solver="weston_watkins", params={"max_epochs": 1, "tol": 1e-9, "C": 100})
+    assert job.result is not None
+    assert "1 epoch," in str(job.result.unconverged)
+    assert "Raise max_epochs" in str(job.result.unconverged)
+    with database() as session:
+        assert models.version(session, "m").unconverged == job.result.unconverged
+        assert aliases.set_alias(session, "m", "production", 1).unconverged == job.result.unconverged
+    job = trained(database, solver="weston_watkins")
+    assert job.result is not None
+    assert job.result.unconverged is None
+
+
+def test_rounds_of_a_method_without_a_certificate_are_a_setting(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset()
+    job = trained(database, solver="adaboost_mh", params={"max_epochs": 3})
+    assert job.result is not None
+    assert job.result.unconverged is None
+
+
+def test_a_path_names_its_versions_that_have_not_converged(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset()
+    job = trained(database, solver="weston_watkins", params={"max_epochs": 2, "tol": 1e-6}, path=[1e-6, 100])
+    assert job.result is not None
+    assert "version 2:" in str(job.result.unconverged)
+    assert "version 1:" not in str(job.result.unconverged)
