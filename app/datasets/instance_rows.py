@@ -16,10 +16,15 @@ from app.store.files import files
 
 Row = dict[str, Any]
 _LABEL = "label"
+# per job: their ids are in one statement
+MOST_ROWS = 10_000
 
 
 def rows_for(dataset: tables.Dataset) -> tuple[Callable[[dict[str, Any], list[str]], Row | None], NewRows]:
-    """What makes rows of instances and labels for a dataset, None of those that do not fit, and how they are read.
+    """Return a function and the options of an append job, for rows of a dataset.
+
+    The function makes a row of an instance and its labels, or None where the instance does not fit the dataset. The
+    options say how the append job reads these rows.
 
     Raises
     ------

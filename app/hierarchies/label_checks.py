@@ -1,7 +1,6 @@
 """Check that the labels of a dataset fit a label tree and a method."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,9 +52,8 @@ def check_labels(
         nodes = select(tables.HierarchyNode.name).where(tables.HierarchyNode.hierarchy_id == hierarchy.id)
         known = set(session.scalars(nodes))
         strange = [label for label in counts.named((counts.train > 0) | sets) if label not in known]
-        retired = replacements(session, hierarchy.id) if strange or unseen else {}
-        labels = replace(of_hierarchy(session, hierarchy.id), nodes=frozenset(known)) if strange or unseen else None
-        mapped = {label for label in (*strange, *unseen) if labels is not None and labels.node_of(label) in known}
+        labels = of_hierarchy(session, hierarchy.id, known) if strange or unseen else VersionLabels()
+        mapped = {label for label in (*strange, *unseen) if labels.node_of(label) in known}
         strange = [label for label in strange if label not in mapped]
         if strange and request.unknown_labels != "refuse":
             left = counts.named(counts.train > 0)
@@ -69,6 +67,7 @@ def check_labels(
             whose = "" if sets else " of training rows"
             detail = f"{hierarchy.name} has no node for {counted(len(strange), 'label')}{whose}: {named(strange)}"
             ways = "; unknown_labels='drop' trains without these labels, unknown_labels='keep' adds them to the tree"
+            retired = replacements(session, hierarchy.id)
             detail += _lists_of_nodes(strange, known) or _retired(strange, retired) + _ambiguous(strange, labels) + ways
             raise InvalidInput("labels are missing from the hierarchy", [Item(detail, "/hierarchy")])
         unseen, what = [label for label in unseen if label not in known | mapped], f"{hierarchy.name} has no node for"
@@ -88,9 +87,9 @@ def _lists_of_nodes(labels: Sequence[str], known: Set[str]) -> str:
     return ""
 
 
-def _ambiguous(strange: Sequence[str], labels: VersionLabels | None) -> str:
+def _ambiguous(strange: Sequence[str], labels: VersionLabels) -> str:
     """A note on labels that are the name of several nodes."""
-    named_by = {} if labels is None else {label: labels.by_name.get(name_key(label), []) for label in strange}
+    named_by = {label: labels.by_name.get(name_key(label), []) for label in strange}
     label = next((label for label, nodes in named_by.items() if len(nodes) > 1), None)
     return "" if label is None else f"; {label!r:.80} is the name of {named(named_by[label])}: use the id of one"
 

@@ -121,8 +121,8 @@ class VersionLabels:
         return with_ancestors(tree, sets, children, parents)
 
 
-def of_hierarchy(session: Session, id: str) -> VersionLabels:
-    """Facts that the hierarchy with that id has about its labels."""
+def of_hierarchy(session: Session, id: str, nodes: Iterable[str] = ()) -> VersionLabels:
+    """Facts that the hierarchy with that id has about its labels, with the nodes that rows may have."""
     N = tables.HierarchyNode
     with reading(session):
         described = session.execute(select(N.name, N.facts).where(N.hierarchy_id == id, N.facts.is_not(None))).all()
@@ -131,7 +131,8 @@ def of_hierarchy(session: Session, id: str) -> VersionLabels:
     others = {label: reported["other_parents"] for label, reported in facts.items() if "other_parents" in reported}
     replaced = {label: nodes[0] for label, nodes in replacements(session, id).items() if len(nodes) == 1}
     also = {label: reported["alternatives"] for label, reported in facts.items() if "alternatives" in reported}
-    return VersionLabels({label: reported for label, reported in shown.items() if reported}, replaced, others, also)
+    shown = {label: reported for label, reported in shown.items() if reported}
+    return VersionLabels(shown, replaced, others, also, frozenset(nodes))
 
 
 def replacements(session: Session, id: str) -> dict[str, list[str]]:

@@ -16,6 +16,7 @@ from app.command_line.output import Json, console, option, options_of, print_jso
 from app.command_line.request_fields import tags_of
 from app.command_line.watching import watch
 from app.datasets.schemas import ImportOptions
+from app.jobs.client import Job
 from app.plurals import counted
 from app.predictions.schemas import (
     BatchPredictRequest,
@@ -362,30 +363,32 @@ def _answer_rows(
             job = client.predict_dataset(model, uploaded or rows, format=format, **request)
             job = watch(job, console(json))
             n_bytes = job.save_predictions(output)
-            queue = None
+            if json:
+                print_json(job)
+            else:
+                _show_answered(job, output, n_bytes)
             if review is not None:
                 answered = job
                 if format != "parquet":  # queues are made of Parquet
                     again = {name: value for name, value in request.items() if name not in ("alias", "bom")}
-                    again["version"] = None if job.result is None else job.result.version
-                    answered = watch(
-                        client.predict_dataset(model, uploaded or rows, format="parquet", **again), console(json)
-                    )
+                    if job.result is not None:
+                        again["version"] = job.result.version
+                    again_job = client.predict_dataset(model, uploaded or rows, format="parquet", **again)
+                    answered = watch(again_job, console(json))
                 queue = client.reviews.create(review, answered.id, sure_share)
+                if not json:
+                    console(json).print(f"Review {queue.name}: {counted(queue.n_rows, 'row')} to decide")
         finally:
             if uploaded is not None:
                 client.datasets.delete(uploaded, force=True)
-    if json:
-        print_json(job)
-        return
-    shown = console(json)
+
+
+def _show_answered(job: Job, output: Path, n_bytes: int) -> None:
     result = job.result
     if result is not None and result.sure is not None:
         for line in sure_sentences(result.sure):
-            shown.print(line)
-    shown.print(f"{None if result is None else result.n_rows} rows, {n_bytes} bytes: {output}")
-    if queue is not None:
-        shown.print(f"Review {queue.name}: {counted(queue.n_rows, 'row')} to decide")
+            console(json=False).print(line)
+    console(json=False).print(f"{None if result is None else result.n_rows} rows, {n_bytes} bytes: {output}")
 
 
 def _level(given: str) -> int | str:

@@ -4,7 +4,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import ColumnElement
 
-from app.datasets.instance_rows import append_rows, rows_for
+from app.datasets.instance_rows import MOST_ROWS, append_rows, rows_for
 from app.errors import Conflict
 from app.jobs.schemas import Job
 from app.models.service import version_row
@@ -15,8 +15,6 @@ from app.store.db import reading
 from app.store.lookup import by_ref
 
 R, J = tables.ReviewRow, tables.Job
-# that a job takes; the numbers are in one statement
-MOST_ROWS = 10_000
 
 
 def append_decided(session: Session, ref: str, request: DecidedRowsRequest) -> Job:

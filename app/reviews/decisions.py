@@ -6,7 +6,8 @@ from typing import Any
 from sqlalchemy import and_, exists, or_, select
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict, NotFound, PreconditionFailed
+from app.errors import Conflict, InvalidInput, Item, NotFound, PreconditionFailed
+from app.formats.labels import label_problem
 from app.reviews.schemas import Alternative, ClaimRequest, DecisionRequest, Opinion, ReviewRow, ReviewRowPage
 from app.store import tables
 from app.store.db import db_now, reading, writing
@@ -63,7 +64,12 @@ def decide(session: Session, ref: str, number: int, request: DecisionRequest, if
         Another person has the row, it is decided, or it was appended to a dataset.
     PreconditionFailed
         The row has another revision.
+    InvalidInput
+        The label contains characters that no label of a dataset may have.
     """
+    problem = None if request.label is None else label_problem(request.label.strip())
+    if problem is not None:
+        raise InvalidInput("label is invalid", [Item(problem, "/label")])
     person = _person(session)
     with writing(session):
         review, row, now = _locked(session, ref, number)

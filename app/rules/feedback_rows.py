@@ -5,7 +5,7 @@ from collections.abc import Callable
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.datasets.instance_rows import append_rows, rows_for
+from app.datasets.instance_rows import MOST_ROWS, append_rows, rows_for
 from app.errors import Conflict
 from app.jobs.schemas import Job
 from app.models.service import model_row, version_row
@@ -14,9 +14,6 @@ from app.rules.schemas import FeedbackRowsRequest
 from app.store import tables
 from app.store.db import reading
 from app.store.lookup import by_ref
-
-# that a job takes; the ids are in one statement
-MOST_ROWS = 10_000
 
 
 class NoFeedback(Conflict):

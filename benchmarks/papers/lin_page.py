@@ -53,8 +53,8 @@ def _data(results: Results, rounds: float) -> str:
     ]
     return (
         f"{table(['set', 'rows', 'features', 'classes', 'splits'], rows)}\n"
-        "Random splits have three quarters of the rows for training, as in the paper. Every method has at most "
-        f"{rounds:.0f} rounds and no time limit (the paper stops AdaBoost.MO after "
+        "Each random split uses three quarters of the rows for training, as in the paper. Every method runs for at "
+        f"most {rounds:.0f} rounds, without a time limit (the paper stops AdaBoost.MO after "
         "1,000 s). C of CW and MultiBoost is chosen from 1e2 to 1e5, with fewer rounds on a fifth of the training rows "
         "of each split. VOWEL, USPS and PENDIGITS are the paper's, of which larger ones are cut to the rows above; "
         "digits replace MNIST; letter, satimage and segment the sets of images and signs, whose features cannot "

@@ -165,9 +165,12 @@ def digest(problem: Problem) -> NDArray[np.uint8]:
 
 
 def vocabulary(heartbeat: LeaseHeartbeat, job_id: str, request: TrainRequest) -> tuple[Taxonomy | None, VersionLabels]:
-    """The tree of the job's hierarchy, and what it says of the labels; raises Conflict where that was deleted.
+    """The tree of the job's hierarchy with facts about its labels, or None without facts if the job names none.
 
-    None, and nothing, where the job names no hierarchy.
+    Raises
+    ------
+    Conflict
+        The hierarchy was deleted.
     """
     if request.hierarchy is None:
         return None, VersionLabels()
@@ -175,8 +178,7 @@ def vocabulary(heartbeat: LeaseHeartbeat, job_id: str, request: TrainRequest) ->
     tree = None if id is None else heartbeat.read(lambda session: hierarchies.taxonomy(session, id))
     if id is None or tree is None:
         raise Conflict("the hierarchy was deleted")
-    labels = heartbeat.read(lambda session: of_hierarchy(session, id))
-    return tree, replace(labels, nodes=frozenset(tree.names))
+    return tree, heartbeat.read(lambda session: of_hierarchy(session, id, tree.names))
 
 
 def hierarchy_id(session: Session, job_id: str) -> str | None:

@@ -8,7 +8,7 @@ from asking import TestClient, bearer, problem
 from sqlalchemy.orm import Session, sessionmaker
 from working import run, train, upload
 
-from app.errors import Conflict, PreconditionFailed
+from app.errors import Conflict, InvalidInput, PreconditionFailed
 from app.reviews import decisions, service
 from app.reviews.progress import cohens_kappa, interval
 from app.reviews.schemas import ClaimRequest, DecisionRequest
@@ -57,6 +57,14 @@ def decide(database: sessionmaker[Session], person: str, row: int, label: str | 
 def show(database: sessionmaker[Session], review: str = "q") -> Any:
     with database() as session:
         return service.get(session, review)
+
+
+def test_a_decision_with_a_label_that_no_dataset_can_have_is_refused(queue: sessionmaker[Session]) -> None:
+    claim(queue, "ann")
+    with pytest.raises(InvalidInput) as refused:
+        decide(queue, "ann", 59, "a\u0007")
+    assert [item.pointer for item in refused.value.errors] == ["/label"]
+    assert show(queue).states["decided"] == 0
 
 
 @pytest.mark.parametrize("same_person", [False, True])
