@@ -11,7 +11,7 @@ from latex2mathml.converter import convert
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from app.access.authentication import EDITOR, VIEWER
+from app.access.authentication import CLERK, VIEWER
 from app.errors import NotFound
 from app.evaluations.schemas import EvaluateRequest
 from app.http.bodies import JsonBody, KindBody
@@ -63,7 +63,7 @@ _any = KindBody(
 @router.post(
     "",
     status_code=202,
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_any.schema,
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
@@ -115,7 +115,7 @@ def get_job(session: Db, id: Id) -> Job:
 
 @router.patch(
     "/{id}",
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_patch.schema,
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
@@ -124,13 +124,13 @@ def change_job(session: Db, id: Id, body: Annotated[JobPatch, Depends(_patch)]) 
     return jobs.change(session, id, body)
 
 
-@router.post("/{id}/cancel", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
+@router.post("/{id}/cancel", dependencies=[CLERK], responses=responses(401, 403, 404, 409, 422, 507))
 def cancel_job(session: Db, id: Id) -> Job:
     """Cancel a job; a running job stops at its next step."""
     return jobs.cancel(session, id)
 
 
-@router.post("/{id}/retry", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
+@router.post("/{id}/retry", dependencies=[CLERK], responses=responses(401, 403, 404, 409, 422, 507))
 def retry_job(session: Db, id: Id) -> Job:
     """Retry a failed or cancelled job from its last checkpoint."""
     return jobs.retry(session, id)

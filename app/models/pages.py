@@ -18,6 +18,7 @@ from app.evaluations.schemas import ConfusedPair, Evaluation
 from app.evaluations.service import LabelOrder
 from app.http.parameters import Db, Number, PageToken, Ref
 from app.jobs.schemas import stored_request
+from app.models import aliases
 from app.models import service as models
 from app.models.schemas import ModelVersion
 from app.predictions import codes, explanations, thresholds
@@ -58,6 +59,7 @@ def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = 
         model=model,
         versions=versions,
         unconverged=unconverged,
+        movable={alias.name for alias in model.aliases if aliases.may_move(session, alias.name)},
         newest_measured=measured[0].version if measured else None,
         elsewhere={version.version for version in measured if _test_rows(version) != _test_rows(measured[0])},
         feedback=reported,

@@ -79,8 +79,8 @@ def _as_bearer(authorization: str) -> str:
     return f"Bearer {shown.partition(':')[2]}"
 
 
-_viewer, _editor = _needs("viewer"), _needs("editor")
-VIEWER, EDITOR = Depends(_viewer), Depends(_editor)
+_viewer, _clerk = _needs("viewer"), _needs("clerk")
+VIEWER, CLERK = Depends(_viewer), Depends(_clerk)
 
 
 async def answered(request: Request, ref: str, answer: Callable[[Request, LoadedModel, bytes], Response]) -> Response:

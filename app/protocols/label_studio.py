@@ -18,7 +18,7 @@ from app.http.problems import responses
 from app.predictions.inference import infer, loaded_model, most_instances
 from app.predictions.model_cache import LoadedModel
 from app.protocols.adapter import (
-    EDITOR,
+    CLERK,
     VIEWER,
     ProtocolRoute,
     answer_json,
@@ -78,7 +78,7 @@ async def label_studio_predict(request: Request, ref: Ref) -> Response:
     return await answered(request, ref, _predicted)
 
 
-@router.post("/webhook", dependencies=[EDITOR], responses=_ASKING | responses(403, 507))
+@router.post("/webhook", dependencies=[CLERK], responses=_ASKING | responses(403, 507))
 async def label_studio_webhook(request: Request, ref: Ref) -> Response:
     """Keep an annotation that was made or changed as feedback; other events of a project are taken notice of."""
     return await answered(request, ref, _noticed)

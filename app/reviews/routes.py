@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 
-from app.access.authentication import EDITOR, VIEWER
+from app.access.authentication import CLERK, EDITOR, VIEWER
 from app.http.bodies import JsonBody
 from app.http.parameters import V1, Db, Once, PageSize, PageToken, Ref, point_to, revision
 from app.http.problems import responses
@@ -45,7 +45,7 @@ def list_reviews(session: Db, page_size: PageSize = 100, page_token: PageToken =
 @router.post(
     "",
     status_code=201,
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_request.schema,
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
@@ -85,7 +85,7 @@ def list_review_rows(
 
 @router.post(
     "/{ref}/claim",
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_claim.schema,
     responses=responses(400, 401, 403, 404, 413, 415, 422, 507),
 )
@@ -96,7 +96,7 @@ def claim_rows(session: Db, ref: Ref, body: Annotated[ClaimRequest, Depends(_cla
 
 @router.put(
     "/{ref}/decisions/{row}",
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_decision.schema,
     responses=responses(400, 401, 403, 404, 409, 412, 413, 415, 422, 507),
 )
@@ -132,7 +132,7 @@ def append_decided_rows(
     return job
 
 
-@router.delete("/{ref}/decisions/{row}", dependencies=[EDITOR], responses=responses(401, 403, 404, 412, 422, 507))
+@router.delete("/{ref}/decisions/{row}", dependencies=[CLERK], responses=responses(401, 403, 404, 412, 422, 507))
 def undo_decision(session: Db, response: Response, ref: Ref, row: _Row, if_match: _Match = None) -> ReviewRow:
     """Withdraw your own decision or skip of a row."""
     undone = decisions.undo(session, ref, row, revision(if_match))

@@ -76,6 +76,7 @@ def render(request: Request, template: str, code: int = 200, **context: Any) -> 
     text = _environment.get_template(template).render(
         principal=principal,
         may_edit=principal is not None and principal.role in ("editor", "admin"),
+        may_predict_files=principal is not None and principal.role != "viewer",
         may_administer=principal is not None and principal.role == "admin",
         csrf=csrf_token(secret) if secret else "",
         navigation=NAVIGATION,
