@@ -29,6 +29,7 @@ from app.remote.errors import ClientError
 from app.reviews.commands import reviews
 from app.rules.commands import feedback, rules
 from app.version import VERSION
+from app.webhooks.commands import webhooks
 
 EPILOG = (
     "Environment: POLYMARGIN_URL and POLYMARGIN_API_KEY select the service and the key (default: the service on this "
@@ -54,6 +55,7 @@ cli.command()(tune)
 jobs.command()(trials)
 cli.add_typer(jobs, name="jobs")
 cli.add_typer(rules, name="rules")
+cli.add_typer(webhooks, name="webhooks")
 cli.add_typer(reviews, name="reviews")
 models.command()(code)
 models.command()(compress)

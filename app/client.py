@@ -23,6 +23,7 @@ from app.remote.transport import Transport
 from app.remote.uploads import Uploads
 from app.reviews.client import Reviews
 from app.rules.client import Feedback, Rules
+from app.webhooks.client import Webhooks
 
 
 class Client:
@@ -53,6 +54,7 @@ class Client:
         self.jobs = Jobs(self._transport)
         self.models = Models(self._transport)
         self.rules = Rules(self._transport)
+        self.webhooks = Webhooks(self._transport)
         self.reviews = Reviews(self._transport)
         self.evaluations = Evaluations(self._transport)
         self.feedback = Feedback(self._transport)

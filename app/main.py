@@ -51,6 +51,7 @@ from app.store.db import dispose, sessions
 from app.store.privacy import keep_private
 from app.version import VERSION
 from app.web import assets, reference, routing
+from app.webhooks import routes as webhooks_routes
 
 DESCRIPTION = (
     "Train and serve large-margin classifiers with many classes. Every error is a problem document (RFC 9457). Every "
@@ -67,6 +68,7 @@ TAGS = [
         "description": "Let people decide rows of which predictions are not sure.",
     },
     {"name": "rules", "description": "Retrain models automatically, on a schedule or after feedback."},
+    {"name": "webhooks", "description": "Notify other programs of ended jobs, promotions and review queues."},
     {"name": "models", "description": "Manage models, their versions and aliases."},
     {"name": "evaluations", "description": "Evaluate versions on datasets, and compare two versions."},
     {"name": "predictions", "description": "Predict labels for new instances."},
@@ -109,6 +111,7 @@ ROUTERS = (
     operation_routes.storage_router,
     operation_routes.router,
     operation_routes.status_router,
+    webhooks_routes.router,
 )
 PAGES = (
     access_pages.router,

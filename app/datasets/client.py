@@ -192,8 +192,9 @@ class Datasets:
     def correct(
         self,
         dataset: str,
-        labels: Mapping[int, str | Sequence[str]],
-        before: Mapping[int, str | Sequence[str]] | None = None,
+        labels: Mapping[int, str | Sequence[str]] | Mapping[str, str | Sequence[str]],
+        before: Mapping[int, str | Sequence[str]] | Mapping[str, str | Sequence[str]] | None = None,
+        by: Literal["row", "id", "text"] = "row",
     ) -> Job:
         """Correct the labels of rows; the job makes the dataset's next version.
 
@@ -201,10 +202,12 @@ class Datasets:
         ----------
         dataset : str
             Id or name.
-        labels : mapping of int to str or sequence of str
-            Labels by row number: one label, or all labels.
-        before : mapping of int to str or sequence of str, optional
+        labels : mapping of int or str to str or sequence of str
+            Labels by row number, id or text: one label, or all labels.
+        before : mapping of int or str to str or sequence of str, optional
             The labels being corrected; if a row has other labels by now, the whole request is rejected.
+        by : "row", "id" or "text"
+            What the keys are. All rows with an id or a text are corrected.
 
         Raises
         ------
@@ -213,12 +216,16 @@ class Datasets:
         ConflictError
             The dataset is not ready, its next version is being made, or the rows already have these labels.
         """
-        given: dict[int, dict[str, object]] = {
-            row: {"row": row, "labels": _listed(reported)} for row, reported in labels.items()
+        given: dict[int | str, dict[str, object]] = {
+            row: {by: row, "labels": _listed(reported)} for row, reported in labels.items()
         }
         for row, reported in (before or {}).items():
             given[row]["before"] = _listed(reported)
-        body = {"corrections": list(given.values())}
+        return self.correct_rows(dataset, list(given.values()))
+
+    def correct_rows(self, dataset: str, corrections: Sequence[Mapping[str, object]]) -> Job:
+        """As :meth:`correct`, by bodies with ``row``, ``id`` or ``text``, ``labels`` and perhaps ``before``."""
+        body = {"corrections": list(corrections)}
         return job_of(self._transport.post(JobBody, f"/datasets/{dataset}/corrections", body), self._transport)
 
     def versions(self, dataset: str) -> Sequence[DatasetVersion]:

@@ -419,11 +419,21 @@ class NewRows(ImportOptions, FromUpload):
 
 
 class LabelCorrection(BaseModel):
-    """The correct labels of one row."""
+    """The correct labels of one row, named by its number or id, or of all rows with one text."""
 
     model_config = ConfigDict(extra="forbid")
 
-    row: int = Field(ge=0, lt=2**63, description="Row number from 0; rows keep their numbers across versions.")
+    row: int | None = Field(
+        default=None, ge=0, lt=2**63, description="Row number from 0; rows keep their numbers across versions."
+    )
+    id: str | None = Field(
+        default=None, max_length=10_000, description="Instead of `row`: an id; all rows with it are corrected."
+    )
+    text: str | None = Field(
+        default=None,
+        max_length=1_000_000,
+        description="Instead of `row`: a text; all rows with it are corrected. Whitespace around it does not count.",
+    )
     labels: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
         max_length=1000,
         description="All correct labels: exactly one, unless rows have sets of labels, which may be empty.",
@@ -433,6 +443,13 @@ class LabelCorrection(BaseModel):
         max_length=1000,
         description="The labels being corrected; if the row has other labels by now, the whole request is rejected.",
     )
+
+    @model_validator(mode="after")
+    def _names_one_row(self) -> Self:
+        given = [name for name in ("row", "id", "text") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of row, id and text; got {', '.join(given) or 'none'}")
+        return self
 
 
 class CorrectionsRequest(BaseModel):

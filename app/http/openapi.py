@@ -17,6 +17,7 @@ from app.predictions.schemas import BatchPredictRequest, NearestRequest, Predict
 from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReviewRequest
 from app.rules.schemas import FeedbackRequest, FeedbackRowsRequest, RulePatch, RuleRequest
 from app.schemas import ProblemDocument
+from app.webhooks.schemas import WebhookRequest
 
 _BODIES: tuple[type[BaseModel], ...] = (
     TrainRequest,
@@ -43,6 +44,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     FeedbackRowsRequest,
     CorrectionsRequest,
     NewUpload,
+    WebhookRequest,
 )
 
 

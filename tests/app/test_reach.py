@@ -24,6 +24,7 @@ from app.predictions.schemas import BatchPredictRequest, NearestRequest, Predict
 from app.remote.errors import ClientError
 from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReviewRequest
 from app.rules.schemas import FeedbackRequest, FeedbackRowsRequest, RulePatch, RuleRequest
+from app.webhooks.schemas import WebhookRequest
 from docs_site import commands
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())
@@ -215,6 +216,14 @@ REACH: dict[str, tuple[Call, list[str]]] = {
         lambda c: c.evaluations.confusions("x"),
         ["evaluations", "confusions", "x"],
     ),
+    "GET /webhooks": (lambda c: c.webhooks.list(), ["webhooks", "list"]),
+    "POST /webhooks": (
+        lambda c: c.webhooks.create("w", "https://x.example", ["review.dry"]),
+        ["webhooks", "create", "w", "https://x.example", "--event", "review.dry"],
+    ),
+    "GET /webhooks/{ref}": (lambda c: c.webhooks.get("w"), ["webhooks", "show", "w"]),
+    "DELETE /webhooks/{ref}": (lambda c: c.webhooks.delete("w"), ["webhooks", "delete", "w"]),
+    "GET /webhooks/{ref}/deliveries": (lambda c: c.webhooks.deliveries("w"), ["webhooks", "deliveries", "w"]),
     "GET /keys": (lambda c: c.keys.list(), ["keys", "list"]),
     "POST /keys": (lambda c: c.keys.create("k"), ["keys", "create", "k"]),
     "DELETE /keys/{ref}": (lambda c: c.keys.revoke("x"), ["keys", "revoke", "x"]),
@@ -245,6 +254,7 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     NearestRequest: ("models nearest", {}),
     PreviewRequest: ("datasets preview", {}),
     CorrectionsRequest: ("datasets correct", {"corrections": "file"}),
+    WebhookRequest: ("webhooks create", {}),
     KeyRequest: ("keys create", {"expires_at": "days"}),
     AliasTarget: ("models alias", {}),
     VersionPatch: ("models tag", {"tags": "set_"}),

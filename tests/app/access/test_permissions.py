@@ -43,7 +43,7 @@ CLERICAL = REPORTING | {
     ("DELETE", "/api/v1/reviews/{ref}/decisions/{row}"),
 }
 SPOKEN = ("/v1/", "/v2/", "/mlflow/", "/invocations", "/label-studio/")
-ADMINISTRATION = ("/api/v1/keys", "/api/v1/audit", "/api/v1/storage", "/api/v1/models/import")
+ADMINISTRATION = ("/api/v1/keys", "/api/v1/audit", "/api/v1/storage", "/api/v1/models/import", "/api/v1/webhooks")
 
 
 def _routes(app: FastAPI) -> Iterator[tuple[str, str, str]]:
