@@ -11,7 +11,7 @@ from app.access.authentication import VIEWER
 from app.datasets import service as datasets
 from app.datasets.schemas import EXTENSIONS
 from app.errors import NotFound
-from app.evaluations import comparisons
+from app.evaluations import bands, comparisons
 from app.evaluations import service as evaluations
 from app.evaluations.comparisons import Side
 from app.evaluations.schemas import ConfusedPair, Evaluation
@@ -94,6 +94,8 @@ def show_version(
         version=version,
         evaluations=measured,
         chosen=chosen,
+        parted=bands.parted(chosen.measures) if chosen else None,
+        band_columns=bands.COLUMNS,
         labels=evaluations.labels(session, chosen.id, offset, N_LABELS, None, order) if chosen else None,
         pairs=pairs,
         levels=_levels(chosen, pairs),
