@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from app.evaluations.schemas import Measure
-from solvers.metrics.frequency_bands import BANDS, MEASURES
 
-COLUMNS = MEASURES
-_TITLES = {
+# as solvers.metrics.frequency_bands names them; the command line is installed without it
+COLUMNS = ("share", "f1@5", "precision@5", "recall@10", "ndcg@10")
+TITLES = {
     "unseen": "none",
     "rows_1": "1",
     "rows_2_to_9": "2 to 9",
@@ -35,9 +35,9 @@ def parted(measures: Iterable[Measure]) -> Parted:
     given = list(measures)
     by_name = {each.name: each for each in given if each.level == 0}
     bands, taken = [], set[str]()
-    for band in BANDS:
-        names = [f"{band.name}_{measure}" for measure in COLUMNS]
+    for band, title in TITLES.items():
+        names = [f"{band}_{measure}" for measure in COLUMNS]
         if all(name in by_name for name in names):
-            bands.append(BandOfMeasures(_TITLES[band.name], tuple(by_name[name] for name in names)))
+            bands.append(BandOfMeasures(title, tuple(by_name[name] for name in names)))
             taken |= set(names)
     return Parted([each for each in given if each.name not in taken], bands)

@@ -119,11 +119,11 @@ def test_held_out_rows_have_measures_by_training_rows_as_an_evaluation_has_them(
         id = jobs.submit(session, asked).id
         run(id)
         found = {each.name: each for each in evaluations.get(session, id).measures if each.level == 0}
-    told = version.metrics["test"]
+    reported = version.metrics["test"]
     names = {"f1@5", "ndcg@10", "recall@10", "precision@5", "rows_10_to_99_recall@10", "rows_2_to_9_ndcg@10"}
-    assert names <= set(told)
-    for name in names | {name for name in told if name.startswith("rows_")}:
-        assert found[name].value == pytest.approx(told[name], abs=1e-6)
+    assert names <= set(reported)
+    for name in names | {name for name in reported if name.startswith("rows_")}:
+        assert found[name].value == pytest.approx(reported[name], abs=1e-6)
         assert found[name].low <= found[name].high  # type: ignore[operator]
 
 
