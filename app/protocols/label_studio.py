@@ -23,6 +23,7 @@ from app.protocols.adapter import (
     ProtocolRoute,
     answer_json,
     answered,
+    lists_of,
     object_of,
     reads_texts,
     report_feedback,
@@ -203,7 +204,7 @@ def _instances(loaded: LoadedModel, control: _Control, tasks: list[dict[str, Any
         known = set(
             (loaded.features.names() or ())
             if columns is None
-            else (*columns.texts, *columns.numbers, *columns.categories)
+            else (*columns.texts, *columns.numbers, *columns.categories, *lists_of(loaded))
         )
         return [{form: {name: value for name, value in data.items() if name in known}} for data in tasks]
     for at, data in enumerate(tasks):
