@@ -226,7 +226,7 @@ class FromUpload(BaseModel):
 
 
 DatasetFormat = Literal[
-    "svmlight", "csv", "tsv", "jsonl", "annif", "fasttext", "xmc", "parquet", "arrow", "npz", "xlsx"
+    "svmlight", "csv", "tsv", "jsonl", "annif", "fasttext", "xmc", "parquet", "arrow", "npz", "xlsx", "ods"
 ]
 # the format of a file by its extension; the content decides for other extensions
 EXTENSIONS: dict[str, DatasetFormat] = {
@@ -243,6 +243,7 @@ EXTENSIONS: dict[str, DatasetFormat] = {
     "feather": "arrow",
     "npz": "npz",
     "xlsx": "xlsx",
+    "ods": "ods",
 }
 Encoding = Literal[
     "utf-8", "utf-16", "latin-1", "iso-8859-15", "windows-1250", "windows-1251", "windows-1252", "mac-roman"
@@ -374,6 +375,12 @@ class ImportOptions(BaseModel):
         default=True,
         description="Cells in CSV and TSV may be quoted, and quoted cells may contain delimiters and newlines. If "
         "false, a quote is an ordinary character.",
+    )
+    sheet: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="Sheet of a workbook. Default: the first sheet.",
     )
 
     @property

@@ -134,7 +134,8 @@ _ENTRIES = (
     Format("xmc", "Extreme classification (XMC)", "app.formats.xmc:parse_xmc", frozenset({"encoding"}), _is_xmc),
     Format("parquet", "Parquet", "app.formats.arrow_tables:parse_parquet", _TABLE),
     Format("arrow", "Arrow, Feather", "app.formats.arrow_tables:parse_arrow", _TABLE),
-    Format("xlsx", "Excel (xlsx)", "app.formats.workbooks:parse_xlsx", _TABLE),
+    Format("xlsx", "Excel (xlsx)", "app.formats.workbooks:parse_workbook", _TABLE | {"sheet"}),
+    Format("ods", "LibreOffice (ods)", "app.formats.workbooks:parse_workbook", _TABLE | {"sheet"}),
     Format(
         "npz",
         "NumPy (npz)",

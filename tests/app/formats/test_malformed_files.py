@@ -39,6 +39,8 @@ SPARSE = {"data": [1.0, 2.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [
 AB = ["a", "b"]
 DATE = pa.array([0, 1], pa.date32())
 
+ODS_HEAD = b"PK\x03\x04" + b"\0" * 22 + b"\x08\0\0\0mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
+
 # format, content, line, column, message
 MALFORMED: list[tuple[str, bytes, int, str | None, str]] = [
     ("svmlight", b"", 1, None, "the file is empty"),
@@ -138,6 +140,8 @@ MALFORMED: list[tuple[str, bytes, int, str | None, str]] = [
     ("npz", npz(**SPARSE, format="coo", y=AB), 1, "format", "save it with .tocsr()"),
     ("xlsx", b"label,x\na,1\n", 1, None, "the file does not begin like xlsx"),
     ("xlsx", b"PK\x03\x04" + b"\0" * 26 + b"[Content_Types].xml", 1, None, "the workbook is damaged"),
+    ("ods", b"label,x\na,1\n", 1, None, "the file does not begin like ods"),
+    ("ods", ODS_HEAD, 1, None, "the workbook is damaged"),
     ("csv", gzip.compress(b"label,x\na,1\n", mtime=0)[:-9], 1, None, "the gzip data are damaged or end too early"),
 ]
 
