@@ -33,7 +33,9 @@ from app.schemas import Page, ProblemDocument
 
 _VERSIONS = TypeAdapter(list[DatasetVersion])
 COMPRESSED = (".gz", ".bz2", ".zst", ".xz")
-_LONGEST_LINE = 1 << 20
+_HEAD_BYTES = 1 << 18
+# keys in the exports of annotation tools, of which the content is the judge
+_ANNOTATIONS = (b"annotation_id", b'"annotation', b'"responses"', b'"Comments"', b'"comments"')
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -271,14 +273,18 @@ class Datasets:
 def format_of(path: Path) -> DatasetFormat | None:
     """The format of a file by its extension; None if the content must decide, as for Annif's .tsv corpora."""
     found = EXTENSIONS.get(path.with_name(plain_name(path)).suffix.lower().removeprefix("."))
-    return None if found == "tsv" and b"\t<" in _first_line(path) else found
+    if found == "tsv" and b"\t<" in _head(path).partition(b"\n")[0]:
+        return None
+    if found in ("csv", "jsonl") and any(key in _head(path) for key in _ANNOTATIONS):
+        return None
+    return found
 
 
-def _first_line(path: Path) -> bytes:
-    """The first line of a file, decompressed; empty if the file is damaged, which the service then reports."""
+def _head(path: Path) -> bytes:
+    """The beginning of a file, decompressed; empty if the file is damaged, which the service then reports."""
     try:
         with _OPENERS.get(path.suffix.lower(), _opened)(path) as file:
-            return bytes(file.readline(_LONGEST_LINE))
+            return bytes(file.read(_HEAD_BYTES))
     except (EOFError, OSError, lzma.LZMAError, zlib.error):
         return b""
 

@@ -226,7 +226,20 @@ class FromUpload(BaseModel):
 
 
 DatasetFormat = Literal[
-    "svmlight", "csv", "tsv", "jsonl", "annif", "fasttext", "xmc", "parquet", "arrow", "npz", "xlsx", "ods"
+    "svmlight",
+    "csv",
+    "tsv",
+    "jsonl",
+    "annif",
+    "fasttext",
+    "annotations",
+    "xmc",
+    "arff",
+    "parquet",
+    "arrow",
+    "npz",
+    "xlsx",
+    "ods",
 ]
 # the format of a file by its extension; the content decides for other extensions
 EXTENSIONS: dict[str, DatasetFormat] = {
@@ -238,6 +251,7 @@ EXTENSIONS: dict[str, DatasetFormat] = {
     "jsonl": "jsonl",
     "ndjson": "jsonl",
     "json": "jsonl",
+    "arff": "arff",
     "parquet": "parquet",
     "arrow": "arrow",
     "feather": "arrow",
