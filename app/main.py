@@ -30,7 +30,7 @@ from app.http.body_limits import BodyLimits
 from app.http.hosts import HostCheck, Hosts
 from app.http.known_queries import require_known
 from app.http.middleware import RequestMiddleware
-from app.http.parameters import ARCHIVES, DATASETS, HIERARCHIES
+from app.http.parameters import ARCHIVES, DATASETS, HIERARCHIES, REVIEWS
 from app.jobs import pages as jobs_pages
 from app.jobs import routes as jobs_routes
 from app.jobs import tuning_pages
@@ -44,6 +44,7 @@ from app.predictions import routes as predictions_routes
 from app.predictions.model_cache import ModelCache
 from app.predictions.quick_routes import QuickPredictions
 from app.protocols.registry import routers
+from app.reviews import pages as reviews_pages
 from app.reviews import routes as reviews_routes
 from app.rules import routes as rules_routes
 from app.short_cache import Refreshing
@@ -122,6 +123,7 @@ PAGES = (
     tuning_pages.router,
     jobs_pages.router,
     models_pages.router,
+    reviews_pages.router,
     access_pages.keys_router,
     access_pages.audit_router,
     reference.router,
@@ -172,6 +174,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.state.routes = [route for route in app.router.routes if isinstance(route, Route)]
     uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}
     uploads[f"{DATASETS}/*/rows"] = config.max_upload_bytes
+    uploads[f"{REVIEWS}/*/decisions"] = config.max_upload_bytes
     uploads[ARCHIVES] = config.max_upload_bytes
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, uploads=uploads)
     hosts, verbose = Hosts(config.allowed_hosts), config.log_level == "debug"

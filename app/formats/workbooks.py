@@ -80,6 +80,26 @@ def _written(path: Path, most: MostUnpacked, name: str | None) -> Iterator[tuple
         yield Path(f"/proc/self/fd/{target.fileno()}"), lines
 
 
+def sheets(path: Path, most: MostUnpacked) -> Iterator[Iterator[list[str]]]:
+    """The rows of each sheet of a workbook, with cells as :func:`as_csv` has them.
+
+    Raises
+    ------
+    FormatError
+        The workbook is damaged, or decompresses to too much.
+    """
+    from python_calamine import CalamineError, CalamineWorkbook
+
+    _check_size(path, most)
+    try:
+        with path.open("rb") as file:
+            book = CalamineWorkbook.from_filelike(file)
+            for name in book.sheet_names:
+                yield ([_text(cell) for cell in row] for row in book.get_sheet_by_name(name).iter_rows())
+    except CalamineError as error:
+        raise row_error(1, "the workbook is damaged, or has no sheet of cells") from error
+
+
 def _check_size(path: Path, most: MostUnpacked) -> None:
     try:
         with zipfile.ZipFile(path) as archive:

@@ -14,7 +14,7 @@ from app.jobs.request_schemas import CompressRequest, TuneRequest
 from app.jobs.schemas import JobPatch, PreviewRequest, TrainRequest
 from app.models.schemas import AliasTarget, RetentionRule, VersionPatch
 from app.predictions.schemas import BatchPredictRequest, NearestRequest, PredictRequest
-from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReviewRequest
+from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReleaseRequest, ReviewRequest
 from app.rules.schemas import FeedbackRequest, FeedbackRowsRequest, RulePatch, RuleRequest
 from app.schemas import ProblemDocument
 from app.webhooks.schemas import WebhookRequest
@@ -35,6 +35,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     ClaimRequest,
     DecisionRequest,
     DecidedRowsRequest,
+    ReleaseRequest,
     RuleRequest,
     RulePatch,
     PredictRequest,

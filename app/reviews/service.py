@@ -112,7 +112,7 @@ def delete(session: Session, ref: str) -> None:
 def _rows(
     file: batch_predictions.PredictionFile, asked: BatchPredictRequest, request: ReviewRequest, path: str
 ) -> list[dict[str, Any]]:
-    """The rows of the queue, the least sure first."""
+    """The rows of the queue, the least sure first; sampled sure rows have random places among them."""
     if asked.format != "parquet":
         _refuse(f"the job wrote {asked.format}; a review needs a job with format=parquet")
     names = pq.read_schema(file.path).names
@@ -133,11 +133,11 @@ def _rows(
     if len(chosen) == 0:
         _refuse("all rows of the job are sure; nothing is left to review, or ask for a sure_share")
     corpus = open_corpus(files(), path)
-    found = []
+    found: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     for is_sure, answer in zip(sure[chosen].tolist(), answers.take(chosen).to_pylist(), strict=True):
         row = answer["row"]
         given = [{field: answer[f"{field}{s}"] for field in ("label", "name", "probability")} for s in suffixes]
-        found.append(
+        found[is_sure].append(
             {
                 "row": row,
                 "row_id": None if corpus.ids is None else corpus.ids[row],
@@ -149,9 +149,19 @@ def _rows(
                 "revision": 1,
             }
         )
-    # sure rows take their places among the others, so that nobody knows which they are
-    found.sort(key=lambda each: (_probability(each), each["row"]))
-    return [each | {"place": place} for place, each in enumerate(found)]
+    unsure = sorted(found[False], key=lambda each: (_probability(each), each["row"]))
+    return [each | {"place": place} for place, each in enumerate(scattered(unsure, found[True], request.seed))]
+
+
+def scattered(unsure: list[dict[str, Any]], sampled: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
+    """Rows in order, with others at random places: by probability they would all be the last, and be known by that."""
+    draw = np.random.default_rng([seed, 1])
+    n = len(unsure) + len(sampled)
+    is_sampled = np.zeros(n, bool)
+    is_sampled[draw.permutation(n)[: len(sampled)]] = True
+    others = iter([sampled[at] for at in draw.permutation(len(sampled)).tolist()])
+    in_order = iter(unsure)
+    return [next(others if each else in_order) for each in is_sampled.tolist()]
 
 
 def _refuse(detail: str) -> None:

@@ -27,6 +27,7 @@ NAVIGATION = (
     ("/tune", "Tune"),
     ("/jobs", "Jobs"),
     ("/models", "Models"),
+    ("/reviews", "Reviews"),
     ("/playground", "Playground"),
     ("/keys", "Keys"),
     ("/audit", "Audit"),

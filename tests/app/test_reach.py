@@ -22,7 +22,7 @@ from app.jobs.schemas import JobPatch, PreviewRequest, TrainRequest
 from app.models.schemas import AliasTarget, RetentionRule, VersionPatch
 from app.predictions.schemas import BatchPredictRequest, NearestRequest, PredictRequest
 from app.remote.errors import ClientError
-from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReviewRequest
+from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReleaseRequest, ReviewRequest
 from app.rules.schemas import FeedbackRequest, FeedbackRowsRequest, RulePatch, RuleRequest
 from app.webhooks.schemas import WebhookRequest
 from docs_site import commands
@@ -202,6 +202,13 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "DELETE /reviews/{ref}": (lambda c: c.reviews.delete("x"), ["reviews", "delete", "x"]),
     "GET /reviews/{ref}/rows": (lambda c: c.reviews.rows("x"), ["reviews", "rows", "x"]),
     "POST /reviews/{ref}/claim": (lambda c: c.reviews.claim("x"), ["reviews", "claim", "x"]),
+    "GET /reviews/{ref}/sheet": (lambda c: c.reviews.save_sheet("x", "q.xlsx"), ["reviews", "export", "x", "q.xlsx"]),
+    "POST /reviews/{ref}/decisions": (
+        lambda c: c.reviews.import_decisions("x", FILE),
+        ["reviews", "import", "x", FILE],
+    ),
+    "POST /reviews/{ref}/release": (lambda c: c.reviews.release("x", [1]), ["reviews", "release", "x", "1"]),
+    "GET /reviews/{ref}/labels": (lambda c: c.reviews.labels("x", "a"), ["reviews", "labels", "x", "a"]),
     "PUT /reviews/{ref}/decisions/{row}": (
         lambda c: c.reviews.decide("x", 1, "a"),
         ["reviews", "decide", "x", "1", "a"],
@@ -263,6 +270,7 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     ClaimRequest: ("reviews claim", {}),
     DecisionRequest: ("reviews decide", {}),
     DecidedRowsRequest: ("reviews append", {}),
+    ReleaseRequest: ("reviews release", {}),
     RuleRequest: ("rules create", {f"training_{field}": "training" for field in TrainRequest.model_fields}),
     RulePatch: ("rules enable", {"enabled": None}),
 }

@@ -28,6 +28,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/rules/{ref}"): {"enabled": False},
     ("POST", "/reviews"): {"name": "r", "job": "9" * 32},
     ("PUT", "/reviews/{ref}/decisions/{row}"): {"label": "a"},
+    ("POST", "/reviews/{ref}/release"): {"rows": [0]},
     ("POST", "/rules"): {"name": "r", "model": "letters", "cron": "0 0 29 2 *"},
     ("POST", "/datasets/{ref}/corrections"): {"corrections": [{"row": 0, "labels": ["a"]}]},
 }
