@@ -11,6 +11,7 @@ from app.access.commands import audit, keys, usage
 from app.client import Client
 from app.command_line.option_names import names_of
 from app.command_line.output import Json, console, fail, print_json, table
+from app.curation.commands import suggest_rows, wrong_labels
 from app.datasets.commands import datasets, uploads
 from app.errors import SettingsError
 from app.evaluations.commands import compare, evaluate, evaluations
@@ -73,6 +74,8 @@ cli.add_typer(models, name="models")
 cli.command()(predict)
 cli.command()(predict_dataset)
 cli.command("code")(code_file)
+cli.command()(suggest_rows)
+cli.command()(wrong_labels)
 cli.command()(evaluate)
 cli.command()(compare)
 cli.command()(picture)

@@ -17,6 +17,7 @@ from app.access import pages as access_pages
 from app.access import routes as access_routes
 from app.access.authentication import KeyRing
 from app.config import Settings, settings
+from app.curation import routes as curation_routes
 from app.datasets import pages as datasets_pages
 from app.datasets import routes as datasets_routes
 from app.datasets import upload_routes
@@ -68,6 +69,7 @@ TAGS = [
         "name": "reviews",
         "description": "Let people decide rows of which predictions are not sure.",
     },
+    {"name": "curation", "description": "Find rows to label next, and labels that are wrong."},
     {"name": "rules", "description": "Retrain models automatically, on a schedule or after feedback."},
     {"name": "webhooks", "description": "Notify other programs of ended jobs, promotions and review queues."},
     {"name": "models", "description": "Manage models, their versions and aliases."},
@@ -88,6 +90,7 @@ _WRITE_SECONDS = 20.0
 ROUTERS = (
     predictions_routes.models_router,
     predictions_routes.router,
+    curation_routes.router,
     datasets_routes.router,
     upload_routes.router,
     hierarchies_routes.router,

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.access.schemas import KeyRequest
+from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.datasets.schemas import CorrectionsRequest, NewUpload
 from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
 from app.jobs.request_schemas import CompressRequest, TuneRequest
@@ -26,6 +27,8 @@ _BODIES: tuple[type[BaseModel], ...] = (
     ComparisonRequest,
     CompressRequest,
     BatchPredictRequest,
+    SuggestRowsRequest,
+    WrongLabelsRequest,
     KeyRequest,
     AliasTarget,
     VersionPatch,

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from app.access.authentication import CLERK, VIEWER
+from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.errors import NotFound
 from app.evaluations.schemas import EvaluateRequest
 from app.http.bodies import JsonBody, KindBody
@@ -56,6 +57,8 @@ _any = KindBody(
         "evaluate": EvaluateRequest,
         "predict": BatchPredictRequest,
         "compress": CompressRequest,
+        "suggest_rows": SuggestRowsRequest,
+        "wrong_labels": WrongLabelsRequest,
     },
 )
 
@@ -69,7 +72,8 @@ _any = KindBody(
 )
 def submit_job(session: Db, response: Response, token: Once, body: Annotated[JobRequest, Depends(_any)]) -> Job:
     """Submit a job: `train` gives its model a new version when it has succeeded, `tune` the best of many, `evaluate`
-    measures a version, `predict` lets one answer to a dataset, and `compress` gives one a smaller copy."""
+    measures a version, `predict` lets one answer to a dataset, `compress` gives one a smaller copy, `suggest_rows`
+    chooses rows to label, and `wrong_labels` finds labels that are probably wrong."""
     with idempotent(session, token, fingerprint("jobs", body.model_dump_json()), tables.Job) as before:
         job = jobs.get(session, before) if before else jobs.submit(session, body)
     point_to(response, f"{V1}/jobs/{job.id}", before)

@@ -6,6 +6,9 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.access import audit, quotas
+from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
+from app.curation.service import resolve_suggestion
+from app.curation.wrong_labels import resolve_wrong_labels
 from app.datasets import append_sources
 from app.datasets.import_options import main_language
 from app.datasets.recipe_schemas import default_recipe
@@ -78,6 +81,14 @@ def _queued(session: Session, request: JobRequest) -> tables.Job:
     if isinstance(request, BatchPredictRequest):
         dataset, resolved = resolve_batch(session, request)
         return job_queue.enqueue(session, "predict", dataset.id, _stored(resolved), request)
+    if isinstance(request, SuggestRowsRequest):
+        dataset, suggestion = resolve_suggestion(session, request)
+        return job_queue.enqueue(session, "suggest_rows", dataset.id, _stored(suggestion), request)
+    if isinstance(request, WrongLabelsRequest):
+        judged, stored = resolve_wrong_labels(session, request)
+        row = job_queue.enqueue(session, "wrong_labels", judged.dataset.id, stored, request)
+        row.hierarchy_id = None if judged.hierarchy is None else judged.hierarchy.id
+        return row
     if isinstance(request, CompressRequest):
         return _compress(session, request)
     if isinstance(request, TuneRequest):

@@ -19,8 +19,8 @@ class ReviewRequest(BaseModel):
 
     name: Name = Field(description="Name of the queue.")
     job: Name = Field(
-        description="Id of a job of kind `predict` with `format` parquet and a `threshold` or `min_precision`. Its "
-        "rows that are not sure go into the queue."
+        description="Id of a job of kind `predict` with `format` parquet and a `threshold` or `min_precision`, whose "
+        "rows that are not sure go into the queue; or of kind `suggest_rows`, whose rows all do."
     )
     sure_share: float = Field(
         default=0.0,

@@ -14,6 +14,7 @@ from app.access.schemas import KeyRequest
 from app.cli import main
 from app.client import Client
 from app.command_line.request_fields import flat_fields
+from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.datasets.schemas import CorrectionsRequest, ImportOptions, NewRows
 from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
 from app.hierarchies.schemas import HierarchyOptions
@@ -95,6 +96,8 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "POST /jobs/{id}/cancel": (lambda c: c.jobs.get("j").cancel(), ["jobs", "cancel", "j"]),
     "POST /jobs/{id}/retry": (lambda c: c.jobs.get("j").retry(), ["jobs", "retry", "j"]),
     "GET /jobs/{id}/predictions": (lambda c: c.jobs.get("j").save_predictions("p.csv"), []),
+    "GET /jobs/{id}/suggested-rows": (lambda c: c.jobs.get("j").suggested_rows(), []),
+    "GET /jobs/{id}/wrong-labels": (lambda c: c.jobs.get("j").wrong_labels(), []),
     "GET /jobs/{id}/steps": (lambda c: c.jobs.get("j").steps(), ["jobs", "steps", "j"]),
     "GET /jobs/{id}/events": (lambda c: list(c.jobs.get("j").events()), ["jobs", "watch", "j"]),
     "GET /rules": (lambda c: c.rules.list(), ["rules", "list"]),
@@ -251,6 +254,8 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     ComparisonRequest: ("compare", {}),
     CompressRequest: ("models compress", {"kind": None}),
     BatchPredictRequest: ("predict-dataset", {"kind": None, "format": "output", "tags": "tag"}),
+    SuggestRowsRequest: ("suggest-rows", {"kind": None, "tags": "tag"}),
+    WrongLabelsRequest: ("wrong-labels", {"kind": None, "params": "param", "tags": "tag"}),
     JobPatch: ("jobs change", {"tags": "tag"}),
     PredictRequest: ("predict", {"instances": "file"}),
     ImportOptions: ("datasets upload", {}),
@@ -326,6 +331,8 @@ def test_routes_without_a_command_are_shown_by_another() -> None:
         "GET /solvers/{name}",  # solvers NAME
         "GET /readyz",  # ready
         "GET /jobs/{id}/predictions",  # predict-dataset
+        "GET /jobs/{id}/suggested-rows",  # suggest-rows
+        "GET /jobs/{id}/wrong-labels",  # wrong-labels
     }
 
 
