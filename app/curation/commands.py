@@ -7,8 +7,8 @@ import orjson
 import typer
 
 from app.client import Client
-from app.command_line.output import Json, console, number, print_json, table
-from app.command_line.request_fields import option, param_of, tags_of
+from app.command_line.output import Json, console, number, option, print_json, table
+from app.command_line.request_fields import param_of, tags_of
 from app.command_line.watching import watch
 from app.curation.schemas import SuggestedRow, SuggestRowsRequest, WrongLabel, WrongLabelsRequest
 from app.jobs.client import Job

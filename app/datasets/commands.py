@@ -105,9 +105,10 @@ def correct(
     """Correct the labels of rows; this makes a new version of the dataset, and earlier jobs keep theirs."""
     number = int(row) if row is not None and row.isdecimal() else None
     if row is not None and number is None:
-        if labels or file is not None or not Path(row).is_file():
+        path = Path(row)
+        if labels or file is not None or not path.is_file():
             raise typer.BadParameter(f"{row!r} is neither a row number nor a file", param_hint="ROW")
-        row, file = None, Path(row)
+        row, file = None, path
     if (row is None) == (file is None):
         raise typer.BadParameter("give either a row with its labels or --file", param_hint="--file")
     given = None if file is None else corrections_in(file, by, label_separator)

@@ -1,6 +1,6 @@
 """Exports of annotation tools: Label Studio (JSON, JSON-MIN, CSV), doccano and Argilla (JSON, JSON lines).
 
-The keys of a record tell the tool. Label Studio's JSON has `data` and `annotations` with `choices` or a `taxonomy`;
+The keys of a record identify the tool. Label Studio's JSON has `data` and `annotations` with `choices` or a `taxonomy`;
 its JSON-MIN and CSV have one record an annotation, with `annotation_id`. Doccano has `text` (or `data`) and `label`, a
 list. Argilla has `fields` and `responses`; version 1 has `text` or `inputs`, and `annotation`.
 
@@ -334,7 +334,7 @@ def _chosen(value: Mapping[str, Any], question: str) -> list[str]:
 
 
 def _flat_row(record: Record, options: ImportOptions) -> _Row | None:
-    """A record of Label Studio's JSON-MIN or CSV, where answers stand beside the data."""
+    """A record of Label Studio's JSON-MIN or CSV, where answers are beside the data."""
     if record.get("was_cancelled") in (True, "True", "true"):
         return None
     data = {key: value for key, value in record.items() if key not in _OF_ANNOTATION and key != "id"}

@@ -59,7 +59,7 @@ class Attribute(NamedTuple):
 
 @dataclass(frozen=True)
 class Header:
-    """What stands before the data, and the line of `@data`."""
+    """The header, and the line of `@data`."""
 
     relation: str
     attributes: tuple[Attribute, ...]

@@ -128,12 +128,12 @@ def _rows(
     Sampled sure rows have random places among them.
     """
     suggested = isinstance(asked, SuggestRowsRequest)
-    if not suggested and asked.format != "parquet":
+    if isinstance(asked, BatchPredictRequest) and asked.format != "parquet":
         _refuse(f"the job wrote {asked.format}; a review needs a job with format=parquet")
     names = pq.read_schema(file.path).names
     if "labels" in names:
         _refuse("the model predicts sets of labels; a review needs a model that predicts one label per row")
-    if not suggested and asked.threshold is None and asked.min_precision is None:
+    if isinstance(asked, BatchPredictRequest) and asked.threshold is None and asked.min_precision is None:
         _refuse("the job does not say which rows are sure; start it with min_precision or threshold")
     suffixes = [""] + [f"_{k}" for k in range(2, asked.top_k + 1) if f"label_{k}" in names]
     fields = [f"{field}{suffix}" for suffix in suffixes for field in ("label", "name", "probability")]

@@ -65,7 +65,7 @@ def margins(values: AnyFloats, first: Ints, *, probabilities: bool) -> Floats32:
         best, second = np.exp(best), np.exp(second)
     with np.errstate(invalid="ignore"):
         lead = best - second
-    return np.nan_to_num(lead, nan=0.0, posinf=np.inf).astype(np.float32)
+    return np.asarray(np.nan_to_num(lead, nan=0.0, posinf=np.inf), np.float32)
 
 
 def few_rows_first(margin: Floats32, first: Ints, counts: Ints, fewest: int, budget: int) -> Ints:

@@ -65,7 +65,7 @@ def temperature(model: Model, X: sp.csr_matrix, y: Ints) -> float:
     if ranking.tells_probabilities:
         return 1.0
     scores = np.asarray(ranking.values, np.float32)
-    listed = np.isfinite(scores).all(axis=0)  # others are never an answer
+    listed = np.asarray(np.isfinite(scores).all(axis=0))  # others are never an answer
     place = np.cumsum(listed) - 1
     known = listed[y[rows]]
     if not known.any():

@@ -66,7 +66,7 @@ def _job(session: Session, solver: str, dataset: str, test_fraction: float) -> J
 
 
 def _check(session: Session, make: Callable[..., str], cases: list[tuple[str, str]], solver: str) -> dict[str, int]:
-    """What all jobs came to; each fault is told with its case."""
+    """What all jobs came to; each fault is reported with its case."""
     ends: dict[str, int] = {}
     faults = []
     for at, (kind, unit) in enumerate(cases):
