@@ -39,6 +39,8 @@ CLERICAL = REPORTING | {
     ("POST", "/api/v1/models/{ref}/feedback"),
     ("POST", "/api/v1/reviews"),
     ("POST", "/api/v1/reviews/{ref}/claim"),
+    ("POST", "/api/v1/reviews/{ref}/release"),
+    ("POST", "/api/v1/reviews/{ref}/decisions"),
     ("PUT", "/api/v1/reviews/{ref}/decisions/{row}"),
     ("DELETE", "/api/v1/reviews/{ref}/decisions/{row}"),
 }

@@ -101,7 +101,7 @@ def test_rows_of_a_job_of_another_kind_and_of_an_unfinished_one_are_refused(clie
 def test_a_model_of_sets_suggests_no_rows(client: TestClient) -> None:
     lines = b"".join(b'{"text": "%s", "label": ["%s"]}\n' % (w, w) for w in (b"red", b"green", b"blue") * 5)
     assert upload(client, "sets", lines, "jsonl")["state"] == "ready"
-    assert train(client, "sets", "m", solver="one_vs_rest")["state"] == "succeeded"
+    assert train(client, "sets", "m", solver="node_svm")["state"] == "succeeded"
     job = suggested(client, dataset="sets")
     assert job["state"] == "failed"
     assert "sets of labels" in job["error"]["detail"]
