@@ -61,6 +61,11 @@ async function formatOfTable(one, format) {
   return text === null || /annotation_id|"(annotation|responses|[Cc]omments")/.test(text.slice(0, 1 << 18)) ? "" : format;
 }
 
+function propose(format) {
+  if (format !== undefined && [...form.elements.format.options].some((option) => option.value === format)) form.elements.format.value = format;
+  offer();
+}
+
 // the name that the chosen file suggests; it follows the file until the user types another
 let suggested = "";
 
@@ -74,10 +79,10 @@ async function chosen() {
     form.elements.name.value = suggested;
   }
   let format = EXTENSIONS[ending];
+  propose(format);
   if (infer && format === "tsv") format = await formatOfTsv(one);
   else if (infer && ["csv", "jsonl"].includes(format)) format = await formatOfTable(one, format);
-  if (format !== undefined && [...form.elements.format.options].some((option) => option.value === format)) form.elements.format.value = format;
-  offer();
+  if (format !== EXTENSIONS[ending]) propose(format);
   said.textContent = size(one.size);
 }
 
