@@ -133,7 +133,7 @@ class JobResult(BaseModel):
     evaluation: str | None = Field(default=None, description="Id of the evaluation that the job has made.")
     predictions: str | None = Field(
         default=None,
-        description="Id of the job whose predictions are to be had, for a time, at `/jobs/{id}/predictions`.",
+        description="Id of the job whose predictions can be downloaded at `/jobs/{id}/predictions` until they expire.",
     )
     n_rows: int | None = Field(default=None, description="Of the predictions.")
     sure: SureRows | None = Field(

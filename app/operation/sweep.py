@@ -26,7 +26,7 @@ from app.store.scope import scope_of
 
 J = tables.Job
 _ORPHAN_SECONDS = 3600.0
-# of a file whose process has died; one that was made just now may not be locked yet
+# age in seconds of an unlocked file before it is removed: a new file may not be locked yet
 _ABANDONED_SECONDS = 60.0
 # what is uploaded: its row may be about to be written
 _CHECKPOINT = re.compile(r"\d+-\d+-\d+")
