@@ -11,6 +11,7 @@ from app.access.commands import audit, keys, usage
 from app.client import Client
 from app.command_line.option_names import names_of
 from app.command_line.output import Json, console, fail, print_json, table
+from app.curation.commands import suggest_rows, wrong_labels
 from app.datasets.commands import datasets, uploads
 from app.errors import SettingsError
 from app.evaluations.commands import compare, evaluate, evaluations
@@ -29,6 +30,7 @@ from app.remote.errors import ClientError
 from app.reviews.commands import reviews
 from app.rules.commands import feedback, rules
 from app.version import VERSION
+from app.webhooks.commands import webhooks
 
 EPILOG = (
     "Environment: POLYMARGIN_URL and POLYMARGIN_API_KEY select the service and the key (default: the service on this "
@@ -54,6 +56,7 @@ cli.command()(tune)
 jobs.command()(trials)
 cli.add_typer(jobs, name="jobs")
 cli.add_typer(rules, name="rules")
+cli.add_typer(webhooks, name="webhooks")
 cli.add_typer(reviews, name="reviews")
 models.command()(code)
 models.command()(compress)
@@ -71,6 +74,8 @@ cli.add_typer(models, name="models")
 cli.command()(predict)
 cli.command()(predict_dataset)
 cli.command("code")(code_file)
+cli.command()(suggest_rows)
+cli.command()(wrong_labels)
 cli.command()(evaluate)
 cli.command()(compare)
 cli.command()(picture)

@@ -23,6 +23,7 @@ from app.remote.transport import Transport
 from app.remote.uploads import Uploads
 from app.reviews.client import Reviews
 from app.rules.client import Feedback, Rules
+from app.webhooks.client import Webhooks
 
 
 class Client:
@@ -53,6 +54,7 @@ class Client:
         self.jobs = Jobs(self._transport)
         self.models = Models(self._transport)
         self.rules = Rules(self._transport)
+        self.webhooks = Webhooks(self._transport)
         self.reviews = Reviews(self._transport)
         self.evaluations = Evaluations(self._transport)
         self.feedback = Feedback(self._transport)
@@ -162,6 +164,36 @@ class Client:
             language, inputs, bom.
         """
         return self.jobs.submit({"kind": "predict", "model": model, "dataset": dataset, **options})
+
+    def suggest_rows(self, model: str, dataset: str, budget: int = 200, **options: Any) -> Job:
+        """Queue the choice of rows that are most worth labelling; then ``job.suggested_rows()``.
+
+        Parameters
+        ----------
+        model, dataset : str
+            Ids or names.
+        budget : int
+            Number of rows to choose.
+        **options
+            The other fields of app.curation.schemas.SuggestRowsRequest: version or alias, part, diversity,
+            few_rows_share, few_rows, skip_decided, top_k, seed.
+        """
+        request = {"kind": "suggest_rows", "model": model, "dataset": dataset, "budget": budget}
+        return self.jobs.submit({**request, **options})
+
+    def wrong_labels(self, model: str | None = None, **options: Any) -> Job:
+        """Queue the search for labels that are probably wrong; then ``job.wrong_labels()``.
+
+        Parameters
+        ----------
+        model : str, optional
+            Id or name. Its dataset is judged by its method; without it, ``dataset`` by ``solver``.
+        **options
+            The other fields of app.curation.schemas.WrongLabelsRequest: version or alias; dataset, hierarchy, solver
+            and params; dataset_version, folds, limit, seed, threads.
+        """
+        request = {"kind": "wrong_labels", **options}
+        return self.jobs.submit(request if model is None else {**request, "model": model})
 
     def evaluate(self, model: str, dataset: str, **options: Any) -> Job:
         """Queue the evaluation of a version of a model; once it has succeeded, ``evaluations.get(job.id)`` has it.

@@ -207,6 +207,20 @@ class Settings(BaseSettings):
         "The service takes the client's address and HTTPS from their headers `X-Forwarded-For` and "
         "`X-Forwarded-Proto`; list only proxies that overwrite both headers. Default: none.",
     )
+    protected_aliases: str = Field(
+        default="",
+        description="Comma-separated aliases, such as `production`, that only administrators and keys created with "
+        "`--promotes` may move or remove, in all models. Default: none.",
+    )
+    webhook_hosts: str = Field(
+        default="",
+        description="Comma-separated hosts to which webhooks may send events: `hooks.example.org,.example.net`; `*` "
+        "allows any. Default: none, so no webhook can be created. Set it for workers too.",
+    )
+    webhook_private: bool = Field(
+        default=False,
+        description="Whether webhooks may reach private, local and other non-public addresses, and use plain http.",
+    )
     session_seconds: float = Field(
         default=604800.0, gt=0, description="Seconds after which a browser must sign in to the dashboard again."
     )

@@ -17,6 +17,7 @@ from app.access import pages as access_pages
 from app.access import routes as access_routes
 from app.access.authentication import KeyRing
 from app.config import Settings, settings
+from app.curation import routes as curation_routes
 from app.datasets import pages as datasets_pages
 from app.datasets import routes as datasets_routes
 from app.datasets import upload_routes
@@ -30,7 +31,7 @@ from app.http.body_limits import BodyLimits
 from app.http.hosts import HostCheck, Hosts
 from app.http.known_queries import require_known
 from app.http.middleware import RequestMiddleware
-from app.http.parameters import ARCHIVES, DATASETS, HIERARCHIES
+from app.http.parameters import ARCHIVES, DATASETS, HIERARCHIES, REVIEWS
 from app.jobs import pages as jobs_pages
 from app.jobs import routes as jobs_routes
 from app.jobs import tuning_pages
@@ -44,6 +45,7 @@ from app.predictions import routes as predictions_routes
 from app.predictions.model_cache import ModelCache
 from app.predictions.quick_routes import QuickPredictions
 from app.protocols.registry import routers
+from app.reviews import pages as reviews_pages
 from app.reviews import routes as reviews_routes
 from app.rules import routes as rules_routes
 from app.short_cache import Refreshing
@@ -51,6 +53,7 @@ from app.store.db import dispose, sessions
 from app.store.privacy import keep_private
 from app.version import VERSION
 from app.web import assets, reference, routing
+from app.webhooks import routes as webhooks_routes
 
 DESCRIPTION = (
     "Train and serve large-margin classifiers with many classes. Every error is a problem document (RFC 9457). Every "
@@ -66,7 +69,9 @@ TAGS = [
         "name": "reviews",
         "description": "Let people decide rows of which predictions are not sure.",
     },
+    {"name": "curation", "description": "Find rows to label next, and labels that are wrong."},
     {"name": "rules", "description": "Retrain models automatically, on a schedule or after feedback."},
+    {"name": "webhooks", "description": "Notify other programs of ended jobs, promotions and review queues."},
     {"name": "models", "description": "Manage models, their versions and aliases."},
     {"name": "evaluations", "description": "Evaluate versions on datasets, and compare two versions."},
     {"name": "predictions", "description": "Predict labels for new instances."},
@@ -85,6 +90,7 @@ _WRITE_SECONDS = 20.0
 ROUTERS = (
     predictions_routes.models_router,
     predictions_routes.router,
+    curation_routes.router,
     datasets_routes.router,
     upload_routes.router,
     hierarchies_routes.router,
@@ -109,6 +115,7 @@ ROUTERS = (
     operation_routes.storage_router,
     operation_routes.router,
     operation_routes.status_router,
+    webhooks_routes.router,
 )
 PAGES = (
     access_pages.router,
@@ -119,6 +126,7 @@ PAGES = (
     tuning_pages.router,
     jobs_pages.router,
     models_pages.router,
+    reviews_pages.router,
     access_pages.keys_router,
     access_pages.audit_router,
     reference.router,
@@ -169,6 +177,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.state.routes = [route for route in app.router.routes if isinstance(route, Route)]
     uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}
     uploads[f"{DATASETS}/*/rows"] = config.max_upload_bytes
+    uploads[f"{REVIEWS}/*/decisions"] = config.max_upload_bytes
     uploads[ARCHIVES] = config.max_upload_bytes
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, uploads=uploads)
     hosts, verbose = Hosts(config.allowed_hosts), config.log_level == "debug"

@@ -1,9 +1,10 @@
 """Concepts of a vocabulary: `subjects` beside what its learnt scores find alone.
 
-    python -m benchmarks.bench_subjects [kirjastonhoitaja] [makupalat] [tib-core.en]
+    python -m benchmarks.bench_subjects [--characters] [kirjastonhoitaja] [makupalat] [tib-core.en]
 
 Needs the corpora beside the repository, in ``../shared/data``. F1@5 is the mean over rows of the F1 of the five best
-concepts, as in Annif's `eval`; `unseen` is the share of true concepts without training rows among the first ten.
+concepts, as in Annif's `eval`; `unseen` is the share of true concepts without training rows among the first ten. With
+`--characters` the terms are lemmas and runs of three to five characters.
 """
 
 import lzma
@@ -112,14 +113,14 @@ def by_rows(model: Model, X: sp.csr_matrix) -> Iterator[np.ndarray]:
         yield from np.asarray(model.scores(X[begin : begin + 64]))
 
 
-def bench(corpus: str) -> None:
+def bench(corpus: str, *, characters: bool = False) -> None:
     file, language = CORPORA[corpus]
     train, test = parts(corpus)
     labels = [label for _, some in (*train, *test) for label in some]
     concepts, names = vocabulary(file, labels, language)
     texts, held_out = [text for text, _ in train], [text for text, _ in test]
     begun = time.process_time()
-    recipe = TextRecipe(lemmas=(language,))  # type: ignore[arg-type]
+    recipe = TextRecipe(lemmas=(language,), char_ngrams=(3, 5) if characters else None)  # type: ignore[arg-type]
     features, X = NamedTextFeatures.fit(texts, recipe, names, concepts)
     X_test = features.transform(held_out)
     print(
@@ -147,5 +148,6 @@ def bench(corpus: str) -> None:
 
 
 if __name__ == "__main__":
-    for chosen in sys.argv[1:] or list(CORPORA):
-        bench(chosen)
+    asked = [each for each in sys.argv[1:] if each != "--characters"]
+    for chosen in asked or list(CORPORA):
+        bench(chosen, characters="--characters" in sys.argv)

@@ -63,7 +63,7 @@ def test_every_command_and_all_its_options_are_explained(name: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_in_a_page_exists(page: Path) -> None:
-    words = re.findall(r"^(?:\.venv/bin/)?polymargin((?: [a-z]+)+)", page.read_text(), re.MULTILINE)
+    words = re.findall(r"^(?:\.venv/bin/)?polymargin((?: [a-z]+(?:-[a-z]+)*)+)", page.read_text(), re.MULTILINE)
     for found in words:
         assert any(f"polymargin{found} ".startswith(f"{name} ") for name in COMMANDS), found
 

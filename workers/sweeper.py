@@ -19,6 +19,7 @@ from app.rules import stages as rule_stages
 from app.store.db import sessions, shrink
 from app.store.failures import is_passing
 from app.store.files import files
+from app.webhooks import deliveries as webhook_deliveries
 
 _TIDY_SECONDS = 600.0
 _END_SECONDS = 5.0
@@ -32,10 +33,14 @@ def start(worker: str, queue: str, processes: int) -> Callable[[], None]:
     stop = threading.Event()
     thread = threading.Thread(target=_run, args=(worker, queue, processes, stop), name="sweeper", daemon=True)
     thread.start()
+    # receivers may be slow, and sweeps must not wait for them
+    sending = threading.Thread(target=_send, args=(stop,), name="webhooks", daemon=True)
+    sending.start()
 
     def end() -> None:
         stop.set()
         thread.join(_END_SECONDS)
+        sending.join(_END_SECONDS)
         with contextlib.suppress(SQLAlchemyError), sessions()() as session:
             live_workers.leave(session, worker)
 
@@ -51,6 +56,16 @@ def _run(worker: str, queue: str, processes: int, stop: threading.Event) -> None
             if tidy_now:
                 tidied_at = time.monotonic()
             _round(worker, queue, processes, tidy_now)
+        stop.wait(settings().sweep_seconds)
+
+
+def _send(stop: threading.Event) -> None:
+    while not stop.is_set():
+        try:
+            webhook_deliveries.deliver(sessions(), _no_fork)
+        except Exception as error:
+            if not is_passing(error):
+                _log.exception("webhooks_failed")
         stop.wait(settings().sweep_seconds)
 
 
@@ -83,6 +98,14 @@ def _follow_rules(session: Session) -> None:
         _log.info("rules_started", runs=started)
 
 
+def _collect_events(session: Session) -> None:
+    webhook_deliveries.collect(session)
+
+
+def _forget_deliveries(session: Session) -> None:
+    webhook_deliveries.forget(session)
+
+
 def _apply_retention(session: Session) -> None:
     if deleted := deletions.apply_retention(session):
         _log.info("versions_removed", deleted_by_retention=deleted, purged=[])
@@ -108,6 +131,19 @@ def _shrink(session: Session) -> None:
 
 
 # each in a session of its own: what fails one of them holds up none of the others
-_SWEEPS: tuple[Callable[[Session], object], ...] = (_expire, sweeping.notify, sweeping.clear_deserted, _follow_rules)
-_TIDYING: tuple[Callable[[Session], object], ...] = (_apply_retention, _purge, _prune_audit, _tidy, _shrink)
+_SWEEPS: tuple[Callable[[Session], object], ...] = (
+    _expire,
+    sweeping.notify,
+    sweeping.clear_deserted,
+    _follow_rules,
+    _collect_events,
+)
+_TIDYING: tuple[Callable[[Session], object], ...] = (
+    _apply_retention,
+    _purge,
+    _prune_audit,
+    _forget_deliveries,
+    _tidy,
+    _shrink,
+)
 os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)

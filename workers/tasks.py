@@ -23,8 +23,10 @@ from workers.job_kinds.appending import append_rows
 from workers.job_kinds.compressing import compress
 from workers.job_kinds.correcting import correct_labels
 from workers.job_kinds.evaluating import evaluate
+from workers.job_kinds.finding_wrong_labels import find_wrong_labels
 from workers.job_kinds.importing import import_dataset
 from workers.job_kinds.predicting import predict
+from workers.job_kinds.suggesting import suggest_rows
 from workers.job_kinds.training import train
 from workers.job_kinds.tuning import run_trial, tune
 from workers.running import compiling, draining, job_memory, lanes
@@ -42,6 +44,8 @@ WORK: Mapping[str, Callable[[JobContext], None]] = {
     "evaluate": evaluate,
     "predict": predict,
     "compress": compress,
+    "suggest_rows": suggest_rows,
+    "wrong_labels": find_wrong_labels,
 }
 
 _log = structlog.get_logger("polymargin.worker")

@@ -21,7 +21,7 @@ _LONGEST = 200
 # times are shown to the microsecond
 _ROUNDED = 5e-7
 # of new things; all else that they begin with is in themselves
-_REPORTED = ("name", "number", "kind", "format", "sha256", "role", "workspace", "expires_at")
+_REPORTED = ("name", "number", "kind", "format", "sha256", "role", "workspace", "expires_at", "promotes")
 # what a job or an import changes all the time, or nobody may read
 _UNTOLD = {"digest", "statistics", "progress", "request", "result", "error"}
 

@@ -28,7 +28,7 @@ from app.short_cache import Remembered
 
 log = structlog.get_logger()
 
-_RANKS: dict[Role, int] = {"viewer": 0, "editor": 1, "admin": 2}
+_RANKS: dict[Role, int] = {"viewer": 0, "clerk": 1, "editor": 2, "admin": 3}
 _MOST_REMEMBERED = 10_000
 _FAILED_AT_ONCE = 20
 _SAFE = ("GET", "HEAD")
@@ -187,7 +187,7 @@ async def admit(state: State, scope: Scope, authorization: str, role: Role) -> P
         if scope["method"] not in _SAFE and not is_csrf_token(cookie, token):
             raise Forbidden("A browser's session changes things only with the page's token in X-CSRF-Token.")
     if _RANKS[principal.role] < _RANKS[role]:
-        raise Forbidden(f"This takes the role {role}; the key's role is {principal.role}.")
+        raise Forbidden(f"This requires the {role} role; the key's role is {principal.role}.")
     return principal
 
 
@@ -202,9 +202,9 @@ async def _whose(state: State, scope: Scope, authorization: str) -> tuple[Princi
     return await keyring.of_session(cookie, address), cookie
 
 
-_viewer, _editor, _admin = _needs("viewer"), _needs("editor"), _needs("admin")
+_viewer, _clerk, _editor, _admin = (_needs(role) for role in _RANKS)
 
-VIEWER, EDITOR, ADMIN = Depends(_viewer), Depends(_editor), Depends(_admin)
+VIEWER, CLERK, EDITOR, ADMIN = Depends(_viewer), Depends(_clerk), Depends(_editor), Depends(_admin)
 
 
 def cookie_name(request: Request) -> str:

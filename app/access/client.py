@@ -15,18 +15,25 @@ class Keys:
         self._transport = transport
 
     def create(
-        self, name: str, role: Role = "viewer", expires_at: datetime | None = None, workspace: str | None = None
+        self,
+        name: str,
+        role: Role = "viewer",
+        expires_at: datetime | None = None,
+        workspace: str | None = None,
+        promotes: bool = False,
     ) -> NewKey:
         """A new key; its secret is in this answer and nowhere else.
 
         ``expires_at`` is when it ends by itself, with a time zone; None: never. ``workspace`` is by default that of the
-        key that asks.
+        key that asks. ``promotes`` lets an editor's key move and remove protected aliases.
         """
         given: dict[str, Any] = {"name": name, "role": role}
         if expires_at is not None:
             given["expires_at"] = expires_at.isoformat()
         if workspace is not None:
             given["workspace"] = workspace
+        if promotes:
+            given["promotes"] = True
         return self._transport.post(NewKey, "/keys", given)
 
     def list(self, page_size: int = 50, page_token: str | None = None) -> Page[Key]:

@@ -15,17 +15,26 @@ keys = typer.Typer(help="Create and revoke API keys (administrators only).", no_
 @keys.command()
 def create(
     name: Annotated[str, typer.Argument(help="Name of the key in the list.")],
-    role: Annotated[str, typer.Option(help="viewer (reads, predicts), editor (uploads, trains) or admin.")] = "viewer",
+    role: Annotated[
+        str,
+        typer.Option(
+            help="viewer (reads, predicts), clerk (also predicts files, decides review rows, sends feedback), editor "
+            "(also trains, promotes, deletes) or admin."
+        ),
+    ] = "viewer",
     days: Annotated[
         float | None, typer.Option(min=0.001, max=36_500, help="The key expires after this many days.")
     ] = None,
     workspace: Annotated[str | None, typer.Option(help="Workspace of the key. Default: your workspace.")] = None,
+    promotes: Annotated[
+        bool, typer.Option("--promotes", help="Let an editor's key move and remove protected aliases.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Create a key; its secret is shown only once."""
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     with Client() as client:
-        key = client.keys.create(name, cast(Role, role), expires_at, workspace)
+        key = client.keys.create(name, cast(Role, role), expires_at, workspace, promotes)
     if json:
         print_json(key)
         return

@@ -32,15 +32,27 @@ class Principal:
     name: str
     role: Role
     workspace: str = DEFAULT
+    promotes: bool = False
 
     @property
     def scope(self) -> Scope:
         """What its sessions see, and whose the things are that they make."""
-        return Scope(self.workspace, self.name, administers=self.role == ADMIN)
+        return Scope(
+            self.workspace,
+            self.name,
+            administers=self.role == ADMIN,
+            edits=self.role in ("editor", ADMIN),
+            promotes=self.promotes,
+        )
 
 
 def create(
-    session: Session, name: str, role: Role, expires_at: datetime | None = None, workspace: str | None = None
+    session: Session,
+    name: str,
+    role: Role,
+    expires_at: datetime | None = None,
+    workspace: str | None = None,
+    promotes: bool = False,
 ) -> NewKey:
     """Make a key, by default of the workspace of the one that asks; with its first key a workspace is there.
 
@@ -61,7 +73,7 @@ def create(
     secret = f"pm_{secrets.token_urlsafe(32)}"
     try:
         with writing(session):
-            row = _insert(session, name, role, secret, expires_at, workspace)
+            row = _insert(session, name, role, secret, expires_at, workspace, promotes)
             now = session.scalars(select(db_now())).one()
             if row.expires_at is not None and row.expires_at <= now:
                 raise InvalidInput("the key would have ended already", [Item("not in the future", "/expires_at")])
@@ -84,14 +96,14 @@ def authenticate(session: Session, digest: str) -> Principal:
         row = session.scalars(query).one_or_none()
         if row is None:
             raise Unauthenticated("the API key is not known, was revoked, or has expired")
-        return Principal(row.id, row.name, _role(row), row.workspace)
+        return _principal(row)
 
 
 def principal_of(session: Session, key_id: str) -> Principal | None:
     """Who has the key of that id; None where it was revoked or is past."""
     with reading(session):
         row = session.scalars(select(tables.Key).where(tables.Key.id == key_id, *_valid())).one_or_none()
-        return None if row is None else Principal(row.id, row.name, _role(row), row.workspace)
+        return None if row is None else _principal(row)
 
 
 def page(session: Session, page_size: int = 100, page_token: str | None = None) -> Page[Key]:
@@ -179,12 +191,14 @@ def _insert(
     secret: str,
     expires_at: datetime | None = None,
     workspace: str = DEFAULT,
+    promotes: bool = False,
 ) -> tables.Key:
     row = tables.Key(
         id=new_id(),
         workspace=workspace,
         name=name,
         role=role,
+        promotes=promotes,
         digest=digest(secret),
         created_at=db_now(),
         expires_at=None if expires_at is None else expires_at.timestamp(),
@@ -204,12 +218,21 @@ def _role(row: tables.Key) -> Role:
     return row.role  # type: ignore[return-value]  # only create and ensure_admin write it
 
 
+def _promotes(row: tables.Key) -> bool:
+    return row.promotes or row.role == ADMIN
+
+
+def _principal(row: tables.Key) -> Principal:
+    return Principal(row.id, row.name, _role(row), row.workspace, _promotes(row))
+
+
 def _show(row: tables.Key, now: float) -> Key:
     return Key(
         id=row.id,
         name=row.name,
         role=_role(row),
         workspace=row.workspace,
+        promotes=_promotes(row),
         created_at=moment(row.created_at),
         expires_at=moment_or_none(row.expires_at),
         last_used_at=moment_or_none(row.last_used_at),

@@ -29,7 +29,7 @@ def list_keys(session: Db, page_size: PageSize = 100, page_token: PageToken = No
 def create_key(session: Db, response: Response, body: Annotated[KeyRequest, Depends(_key)]) -> NewKey:
     """Create a key. Only this response shows its secret, so a repeated request with the same name is refused."""
     response.headers["Cache-Control"] = "no-store"
-    return keys.create(session, body.name, body.role, body.expires_at, body.workspace)
+    return keys.create(session, body.name, body.role, body.expires_at, body.workspace, body.promotes)
 
 
 @router.delete("/{ref}", status_code=204, responses=responses(401, 403, 404, 409, 422, 507))

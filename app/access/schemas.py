@@ -1,16 +1,17 @@
 """Schemas of keys, the audit log and usage."""
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from app.schemas import Moment, Name
 
-Role = Literal["viewer", "editor", "admin"]
+Role = Literal["viewer", "clerk", "editor", "admin"]
 
 
 class KeyRequest(BaseModel):
-    """A new key: viewer reads and predicts, editor also uploads and trains, admin also makes keys."""
+    """A new key: viewer reads and predicts, clerk also predicts files, decides review rows and sends feedback, editor
+    also trains, promotes and deletes, admin also makes keys."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -24,6 +25,17 @@ class KeyRequest(BaseModel):
     expires_at: Moment | None = Field(
         default=None, description="When the key ends by itself, with a time zone. Not given: never."
     )
+    promotes: bool = Field(
+        default=False,
+        description="Whether an editor's key may move and remove protected aliases (`POLYMARGIN_PROTECTED_ALIASES`). "
+        "Administrators always may.",
+    )
+
+    @model_validator(mode="after")
+    def _edits(self) -> Self:
+        if self.promotes and self.role in ("viewer", "clerk"):
+            raise ValueError(f"promotes needs the editor role; the key's role is {self.role}")
+        return self
 
 
 class Key(BaseModel):
@@ -36,6 +48,7 @@ class Key(BaseModel):
     last_used_at: AwareDatetime | None = Field(default=None, description="To the minute; null: not used yet.")
     revoked: bool
     expired: bool = False
+    promotes: bool = Field(default=False, description="It may move and remove protected aliases.")
 
 
 class NewKey(Key):

@@ -134,6 +134,17 @@ def tags_of(texts: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+def param_of(text: str) -> tuple[str, Any]:
+    """Name and value of a text as ``NAME=VALUE``; what is no JSON is a string."""
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise typer.BadParameter(f"expected NAME=VALUE, got {text[:80]!r}", param_hint="--param")
+    try:
+        return name, orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return name, value
+
+
 def _read(name: str, info: FieldInfo, value: Any) -> Any:
     plain = _plain(info.annotation)
     if get_origin(plain) is dict:

@@ -33,7 +33,9 @@ from app.schemas import Page, ProblemDocument
 
 _VERSIONS = TypeAdapter(list[DatasetVersion])
 COMPRESSED = (".gz", ".bz2", ".zst", ".xz")
-_LONGEST_LINE = 1 << 20
+_HEAD_BYTES = 1 << 18
+# keys in the exports of annotation tools, of which the content is the judge
+_ANNOTATIONS = (b"annotation_id", b'"annotation', b'"responses"', b'"Comments"', b'"comments"')
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -192,8 +194,9 @@ class Datasets:
     def correct(
         self,
         dataset: str,
-        labels: Mapping[int, str | Sequence[str]],
-        before: Mapping[int, str | Sequence[str]] | None = None,
+        labels: Mapping[int, str | Sequence[str]] | Mapping[str, str | Sequence[str]],
+        before: Mapping[int, str | Sequence[str]] | Mapping[str, str | Sequence[str]] | None = None,
+        by: Literal["row", "id", "text"] = "row",
     ) -> Job:
         """Correct the labels of rows; the job makes the dataset's next version.
 
@@ -201,10 +204,12 @@ class Datasets:
         ----------
         dataset : str
             Id or name.
-        labels : mapping of int to str or sequence of str
-            Labels by row number: one label, or all labels.
-        before : mapping of int to str or sequence of str, optional
+        labels : mapping of int or str to str or sequence of str
+            Labels by row number, id or text: one label, or all labels.
+        before : mapping of int or str to str or sequence of str, optional
             The labels being corrected; if a row has other labels by now, the whole request is rejected.
+        by : "row", "id" or "text"
+            What the keys are. All rows with an id or a text are corrected.
 
         Raises
         ------
@@ -213,12 +218,16 @@ class Datasets:
         ConflictError
             The dataset is not ready, its next version is being made, or the rows already have these labels.
         """
-        given: dict[int, dict[str, object]] = {
-            row: {"row": row, "labels": _listed(reported)} for row, reported in labels.items()
+        given: dict[int | str, dict[str, object]] = {
+            row: {by: row, "labels": _listed(reported)} for row, reported in labels.items()
         }
         for row, reported in (before or {}).items():
             given[row]["before"] = _listed(reported)
-        body = {"corrections": list(given.values())}
+        return self.correct_rows(dataset, list(given.values()))
+
+    def correct_rows(self, dataset: str, corrections: Sequence[Mapping[str, object]]) -> Job:
+        """As :meth:`correct`, by bodies with ``row``, ``id`` or ``text``, ``labels`` and perhaps ``before``."""
+        body = {"corrections": list(corrections)}
         return job_of(self._transport.post(JobBody, f"/datasets/{dataset}/corrections", body), self._transport)
 
     def versions(self, dataset: str) -> Sequence[DatasetVersion]:
@@ -264,14 +273,18 @@ class Datasets:
 def format_of(path: Path) -> DatasetFormat | None:
     """The format of a file by its extension; None if the content must decide, as for Annif's .tsv corpora."""
     found = EXTENSIONS.get(path.with_name(plain_name(path)).suffix.lower().removeprefix("."))
-    return None if found == "tsv" and b"\t<" in _first_line(path) else found
+    if found == "tsv" and b"\t<" in _head(path).partition(b"\n")[0]:
+        return None
+    if found in ("csv", "jsonl") and any(key in _head(path) for key in _ANNOTATIONS):
+        return None
+    return found
 
 
-def _first_line(path: Path) -> bytes:
-    """The first line of a file, decompressed; empty if the file is damaged, which the service then reports."""
+def _head(path: Path) -> bytes:
+    """The beginning of a file, decompressed; empty if the file is damaged, which the service then reports."""
     try:
         with _OPENERS.get(path.suffix.lower(), _opened)(path) as file:
-            return bytes(file.readline(_LONGEST_LINE))
+            return bytes(file.read(_HEAD_BYTES))
     except (EOFError, OSError, lzma.LZMAError, zlib.error):
         return b""
 

@@ -4,16 +4,16 @@ from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
 import typer
-from pydantic import ValidationError
 
 from app.client import Client
 from app.command_line.option_names import OptionNames
 from app.command_line.output import Json, console, fail, option, options_of, print_json, table
 from app.command_line.output import number as rounded
 from app.datasets.client import name_of
+from app.datasets.correction_files import corrections_in
 from app.datasets.label_columns import chosen_label_column
 from app.datasets.recipe_schemas import ColumnSummary
-from app.datasets.schemas import Dataset, DatasetFormat, DatasetRow, FromUpload, ImportOptions, LabelCorrection, NewRows
+from app.datasets.schemas import Dataset, DatasetFormat, DatasetRow, FromUpload, ImportOptions, NewRows
 from app.remote.errors import ClientError
 
 datasets = typer.Typer(help="Upload and manage datasets.", no_args_is_help=True)
@@ -78,29 +78,45 @@ def append(
 @datasets.command()
 def correct(
     dataset: Ref,
-    row: Annotated[int | None, typer.Argument(help="Row number, from 0.", show_default=False)] = None,
+    row: Annotated[
+        str | None,
+        typer.Argument(help="Row number, from 0, or a file as for --file.", show_default=False),
+    ] = None,
     labels: Annotated[list[str] | None, typer.Argument(help="All correct labels.", show_default=False)] = None,
     file: Annotated[
         Path | None,
         typer.Option(
             exists=True,
             dir_okay=False,
-            help='Instead of ROW and LABELS: a file of JSON lines such as {"row": 7, "labels": ["a"]}.',
+            help='JSON lines such as {"row": 7, "labels": ["a"]}, with "id" or "text" in place of "row", or CSV with '
+            "a column label and a column id, text or row.",
         ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Column of the CSV file that names the rows. Default: the first of id, text and row."),
+    ] = None,
+    label_separator: Annotated[
+        str | None, typer.Option(help="Separator of several labels in one cell of the CSV file.")
     ] = None,
     wait: Annotated[bool, typer.Option(help="Wait until the service has made the new version.")] = True,
     json: Json = False,
 ) -> None:
     """Correct the labels of rows; this makes a new version of the dataset, and earlier jobs keep theirs."""
+    number = int(row) if row is not None and row.isdecimal() else None
+    if row is not None and number is None:
+        path = Path(row)
+        if labels or file is not None or not path.is_file():
+            raise typer.BadParameter(f"{row!r} is neither a row number nor a file", param_hint="ROW")
+        row, file = None, path
     if (row is None) == (file is None):
         raise typer.BadParameter("give either a row with its labels or --file", param_hint="--file")
+    given = None if file is None else corrections_in(file, by, label_separator)
     with Client() as client, console(json).status("Correcting"):
-        if file is None:
-            job = client.datasets.correct(dataset, {cast(int, row): labels or []})
+        if given is None:
+            job = client.datasets.correct(dataset, {cast(int, number): labels or []})
         else:
-            given = _corrections(file)
-            before = {each.row: each.before for each in given if each.before is not None}
-            job = client.datasets.correct(dataset, {each.row: each.labels for each in given}, before)
+            job = client.datasets.correct_rows(dataset, given)
         if wait:
             job.wait()
         body = client.datasets.get(dataset)
@@ -241,28 +257,6 @@ def _show(dataset: Dataset, json: bool) -> None:
     if dataset.error is not None:
         error = ClientError("", dataset.error.errors)
         fail(f"the import failed: {dataset.error.detail}", json, error, OptionNames(ImportOptions.model_fields))
-
-
-def _corrections(file: Path) -> list[LabelCorrection]:
-    """The corrections in a file of JSON lines, at most one per row."""
-    corrections: list[LabelCorrection] = []
-    lines: dict[int, int] = {}
-    for number, line in enumerate(file.read_bytes().splitlines(), 1):
-        try:
-            each = LabelCorrection.model_validate_json(line, strict=True)
-        except ValidationError as error:
-            wrong = f'line {number} of the file is not of the form {{"row": 7, "labels": ["a"]}}: {_first_fault(error)}'
-            raise typer.BadParameter(wrong, param_hint="--file") from None
-        if lines.setdefault(each.row, number) != number:
-            twice = f"lines {lines[each.row]} and {number} of the file both correct row {each.row}"
-            raise typer.BadParameter(twice, param_hint="--file")
-        corrections.append(each)
-    return corrections
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors()[0]
-    return ": ".join([*map(str, fault["loc"]), fault["msg"]])
 
 
 uploads = typer.Typer(help="Manage interrupted uploads.", no_args_is_help=True)

@@ -1,5 +1,7 @@
 """Corrections of labels: a job makes the dataset's next version; earlier versions stay unchanged."""
 
+from collections.abc import Iterable
+
 import orjson
 from sqlalchemy.orm import Session
 
@@ -31,7 +33,7 @@ def correct_labels(session: Session, ref: str, request: CorrectionsRequest) -> J
         It is not ready, another job makes its next version, a row has other labels than those that were to be
         corrected, or all rows have these labels already.
     InvalidInput
-        A row does not exist, or cannot have these labels.
+        A row does not exist, is named twice, or cannot have these labels.
     """
     with reading(session):
         dataset = by_ref(session, tables.Dataset, ref)
@@ -40,11 +42,11 @@ def correct_labels(session: Session, ref: str, request: CorrectionsRequest) -> J
         kinds = first_options(session, dataset.id).merge_labels
     assert dataset.path is not None
     corpus = open_corpus(files(), dataset.path)
-    _check(corpus, request.corrections)
+    corrections = _resolved(corpus, request.corrections)
     type = corpus.label_type or label_type(corpus.labels)
-    given = {label_form(label, type) for each in request.corrections for label in each.labels}
+    given = {label_form(label, type) for _, each in corrections for label in each.labels}
     known = known_forms(sorted(given), corpus.labels, kinds)
-    due = [(each.row, sorted({known[form] for form in _forms(each.labels, type)})) for each in request.corrections]
+    due = [(row, sorted({known[form] for form in _forms(each.labels, type)})) for row, each in corrections]
     changed = [(row, labels) for row, labels in due if labels != corpus.names(row)]
     if not changed:
         raise Conflict("the rows already have these labels")
@@ -58,34 +60,62 @@ def correct_labels(session: Session, ref: str, request: CorrectionsRequest) -> J
         upload.abort()
 
 
-def _check(corpus: Corpus, corrections: list[LabelCorrection]) -> None:
-    faults, seen = [], set()
-    for at, each in enumerate(corrections):
+# a row's number and its correction
+_Correction = tuple[int, LabelCorrection]
+
+
+def _resolved(corpus: Corpus, given: list[LabelCorrection]) -> list[_Correction]:
+    """The corrections by row number; raises InvalidInput, and Conflict for other labels than were to be corrected."""
+    by_id = _rows_of(corpus.ids, {each.id for each in given if each.id is not None})
+    by_text = _rows_of(corpus.texts, {each.text for each in given if each.text is not None})
+    found: list[_Correction] = []
+    seen: set[int] = set()
+    faults: list[Item] = []
+    for at, each in enumerate(given):
         pointer = f"/corrections/{at}"
-        if each.row >= corpus.n_rows:
-            faults.append(
-                Item(
-                    f"row {each.row} does not exist: the dataset has the rows 0 to {corpus.n_rows - 1}",
-                    f"{pointer}/row",
-                )
-            )
-            continue
-        if each.row in seen:
-            faults.append(Item(f"row {each.row} is given twice", f"{pointer}/row"))
-        seen.add(each.row)
-        if corpus.label_indptr is None and len(each.labels) != 1:
-            faults.append(
-                Item(f"{len(each.labels)} labels; rows of this dataset have exactly one", f"{pointer}/labels")
-            )
-        problems = ((place, label_problem(label.strip())) for place, label in enumerate(each.labels))
-        faults += [Item(reported, f"{pointer}/labels/{place}") for place, reported in problems if reported is not None]
+        if each.row is not None:
+            rows, field = [each.row] if each.row < corpus.n_rows else [], "row"
+            missing = f"row {each.row} does not exist: the dataset has the rows 0 to {corpus.n_rows - 1}"
+        elif each.id is not None:
+            rows, field = by_id[each.id.strip()], "id"
+            missing = "no row has this id" if corpus.ids is not None else "rows of this dataset have no ids"
+        else:
+            rows, field = by_text[(each.text or "").strip()], "text"
+            missing = "no row has this text" if corpus.texts is not None else "rows of this dataset have no texts"
+        faults += [Item(missing, f"{pointer}/{field}")] if not rows else []
+        faults += [Item(f"row {row} is given twice", f"{pointer}/{field}") for row in rows if row in seen]
+        faults += _label_faults(corpus, each, pointer)
         if len(faults) >= _MOST_FAULTS:
             break
+        seen.update(rows)
+        found += [(row, each) for row in rows]
     if faults:
         raise InvalidInput("The corrections do not fit the dataset.", faults[:_MOST_FAULTS])
-    for each in corrections:
-        if each.before is not None and _forms(each.before, "text") != sorted(corpus.names(each.row)):
-            raise Conflict(f"row {each.row} now has other labels: {', '.join(corpus.names(each.row))}")
+    for row, each in found:
+        if each.before is not None and _forms(each.before, "text") != sorted(corpus.names(row)):
+            raise Conflict(f"row {row} now has other labels: {', '.join(corpus.names(row))}")
+    return found
+
+
+def _rows_of(names: Iterable[str] | None, wanted: set[str]) -> dict[str, list[int]]:
+    """The rows that have each of the wanted names, without whitespace around them."""
+    found: dict[str, list[int]] = {name.strip(): [] for name in wanted}
+    for row, name in enumerate(names if names is not None and wanted else ()):
+        if (key := name.strip()) in found:
+            found[key].append(row)
+    return found
+
+
+def _label_faults(corpus: Corpus, correction: LabelCorrection, pointer: str) -> list[Item]:
+    faults = []
+    if corpus.label_indptr is None and len(correction.labels) != 1:
+        faults.append(
+            Item(f"{len(correction.labels)} labels; rows of this dataset have exactly one", f"{pointer}/labels")
+        )
+    problems = ((place, label_problem(label.strip())) for place, label in enumerate(correction.labels))
+    return faults + [
+        Item(reported, f"{pointer}/labels/{place}") for place, reported in problems if reported is not None
+    ]
 
 
 def _forms(labels: list[str], type: LabelType) -> list[str]:

@@ -29,6 +29,7 @@ _REASONS = {
     "delimiter": "it has no delimiters",
     "decimal": "its numbers use decimal points",
     "quotes": "it has no quoted cells",
+    "sheet": "it has no sheets",
 }
 
 

@@ -1,6 +1,7 @@
 """The label column of a table: proposed from the header and asked for at a terminal."""
 
 import csv
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -50,6 +51,8 @@ def chosen_label_column(
     answer = ""
     while answer not in names:
         answer = typer.prompt("Which column has the labels?", default=proposed, err=True).strip()
+    again = shlex.join(["polymargin", *sys.argv[1:], "--label-column", answer])
+    typer.echo(f"Next time: {again}", err=True)
     return str(answer)
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from app.access.authentication import EDITOR, VIEWER
+from app.access.authentication import CLERK, EDITOR, VIEWER
 from app.datasets import rows as dataset_rows
 from app.datasets import service as datasets
 from app.datasets import upload_routes as uploads
@@ -58,7 +58,7 @@ def _new_rows(request: Request, replay: Replay, ref: Ref, new: Annotated[NewRows
 @router.post(
     "",
     status_code=202,
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=uploads.SCHEMA,
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
@@ -200,7 +200,7 @@ def get_error_report(session: Db, ref: Ref) -> Response:
     return Response(datasets.error_report(session, ref), media_type="text/csv")
 
 
-@router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
+@router.delete("/{ref}", status_code=204, dependencies=[CLERK], responses=responses(401, 403, 404, 409, 422, 507))
 def delete_dataset(
     session: Db,
     ref: Ref,

@@ -226,7 +226,20 @@ class FromUpload(BaseModel):
 
 
 DatasetFormat = Literal[
-    "svmlight", "csv", "tsv", "jsonl", "annif", "fasttext", "xmc", "parquet", "arrow", "npz", "xlsx"
+    "svmlight",
+    "csv",
+    "tsv",
+    "jsonl",
+    "annif",
+    "fasttext",
+    "annotations",
+    "xmc",
+    "arff",
+    "parquet",
+    "arrow",
+    "npz",
+    "xlsx",
+    "ods",
 ]
 # the format of a file by its extension; the content decides for other extensions
 EXTENSIONS: dict[str, DatasetFormat] = {
@@ -238,11 +251,13 @@ EXTENSIONS: dict[str, DatasetFormat] = {
     "jsonl": "jsonl",
     "ndjson": "jsonl",
     "json": "jsonl",
+    "arff": "arff",
     "parquet": "parquet",
     "arrow": "arrow",
     "feather": "arrow",
     "npz": "npz",
     "xlsx": "xlsx",
+    "ods": "ods",
 }
 Encoding = Literal[
     "utf-8", "utf-16", "latin-1", "iso-8859-15", "windows-1250", "windows-1251", "windows-1252", "mac-roman"
@@ -375,6 +390,12 @@ class ImportOptions(BaseModel):
         description="Cells in CSV and TSV may be quoted, and quoted cells may contain delimiters and newlines. If "
         "false, a quote is an ordinary character.",
     )
+    sheet: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="Sheet of a workbook. Default: the first sheet.",
+    )
 
     @property
     def has_separated_labels(self) -> bool:
@@ -419,11 +440,21 @@ class NewRows(ImportOptions, FromUpload):
 
 
 class LabelCorrection(BaseModel):
-    """The correct labels of one row."""
+    """The correct labels of one row, named by its number or id, or of all rows with one text."""
 
     model_config = ConfigDict(extra="forbid")
 
-    row: int = Field(ge=0, lt=2**63, description="Row number from 0; rows keep their numbers across versions.")
+    row: int | None = Field(
+        default=None, ge=0, lt=2**63, description="Row number from 0; rows keep their numbers across versions."
+    )
+    id: str | None = Field(
+        default=None, max_length=10_000, description="Instead of `row`: an id; all rows with it are corrected."
+    )
+    text: str | None = Field(
+        default=None,
+        max_length=1_000_000,
+        description="Instead of `row`: a text; all rows with it are corrected. Whitespace around it does not count.",
+    )
     labels: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
         max_length=1000,
         description="All correct labels: exactly one, unless rows have sets of labels, which may be empty.",
@@ -433,6 +464,13 @@ class LabelCorrection(BaseModel):
         max_length=1000,
         description="The labels being corrected; if the row has other labels by now, the whole request is rejected.",
     )
+
+    @model_validator(mode="after")
+    def _names_one_row(self) -> Self:
+        given = [name for name in ("row", "id", "text") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of row, id and text; got {', '.join(given) or 'none'}")
+        return self
 
 
 class CorrectionsRequest(BaseModel):

@@ -23,6 +23,7 @@ from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload, files
 from app.store.lookup import by_ref, moment, newest, require_owner
+from app.store.scope import scope_of
 
 ERROR_REPORT = "errors.csv"
 _BRIEF = defer(tables.Dataset.statistics)
@@ -149,8 +150,10 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
     Forbidden
         Another key owns it.
     Conflict
-        A job that is not over uses it; or, unless ``force``, models came from it.
+        A job that is not over uses it; or, unless ``force`` is given by an editor, models came from it.
     """
+    scope = scope_of(session)
+    force = force and (scope is None or scope.edits)
     with writing(session):
         row = by_ref(session, tables.Dataset, ref, _BRIEF, lock=True)
         require_owner(session, row)

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from app.access import quotas
-from app.access.authentication import EDITOR, VIEWER
+from app.access.authentication import CLERK, VIEWER
 from app.config import settings
 from app.datasets import partial_uploads
 from app.datasets.schemas import FromUpload, NewUpload, PartialUpload
@@ -281,7 +281,7 @@ _PIECE = {
 @router.post(
     "",
     status_code=201,
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_new.schema,
     responses=responses(400, 401, 403, 413, 415, 422, 507),
 )
@@ -304,7 +304,7 @@ def get_upload(request: Request, response: Response, id: Id) -> PartialUpload:
 
 @router.patch(
     "/{id}",
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_PIECE,
     responses=responses(400, 401, 403, 404, 409, 413, 422, 507),
 )
@@ -342,7 +342,7 @@ async def append_to_upload(
     return shown
 
 
-@router.delete("/{id}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 422))
+@router.delete("/{id}", status_code=204, dependencies=[CLERK], responses=responses(401, 403, 404, 422))
 def discard_upload(request: Request, id: Id) -> None:
     """Discard an upload and its received bytes."""
     partial_uploads.discard(request.state.key.workspace, id)

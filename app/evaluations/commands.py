@@ -8,6 +8,7 @@ from app.client import Client
 from app.command_line.output import Json, console, number, print_json, table
 from app.command_line.request_fields import fields_of, request_of
 from app.command_line.watching import watch as watch_job
+from app.evaluations import bands
 from app.evaluations.schemas import Comparison, EvaluateRequest, Evaluation, Measure, Mistake, Part
 
 evaluations = typer.Typer(help="Show evaluation results.", no_args_is_help=True)
@@ -206,12 +207,16 @@ def _show(evaluation: Evaluation, json: bool) -> None:
     if evaluation.unknown_named:
         facts["unknown_labels"] = f"{evaluation.unknown_labels}, as {', '.join(evaluation.unknown_named)}"
     out.print(table(["evaluation", evaluation.id], facts.items()))
-    for level in sorted({measure.level for measure in evaluation.measures}):
-        rows = [(each.name, *_reported(each)) for each in evaluation.measures if each.level == level]
+    others, by_frequency = bands.parted(evaluation.measures)
+    for level in sorted({measure.level for measure in others}):
+        rows = [(each.name, *_reported(each)) for each in others if each.level == level]
         out.print(
             table([f"level {level}" if level else "measure", "value", f"{evaluation.confidence:.0%} interval"], rows)
         )
 
+    if by_frequency:
+        found = [(each.training_rows, *map(_with_span, each.measures)) for each in by_frequency]
+        out.print(table(["training rows of the label", *bands.COLUMNS], found))
     if evaluation.reliability is not None:
         bins = [
             (f"{each.low:.3g} to {each.high:.3g}", each.n_rows, number(each.confidence), number(each.accuracy))
@@ -219,6 +224,11 @@ def _show(evaluation: Evaluation, json: bool) -> None:
             if each.n_rows
         ]
         out.print(table(["probability", "rows", "mean probability", "right"], bins))
+
+
+def _with_span(measure: Measure) -> str:
+    value, span = _reported(measure)
+    return f"{value}" if span is None else f"{value} ({span})"
 
 
 def _reported(measure: Measure) -> tuple[str | None, str | None]:

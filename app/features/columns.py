@@ -10,12 +10,11 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from app.features.base import Instance, InstanceError, Row
-from app.features.names import pack_names, unpack_names
+from app.features.names import list_widths, pack_names, shorten, unpack_names, unrolled
 from app.features.row_loops import flaws
 from app.plurals import counted
 
 _MAX_NAMED = 3
-_MAX_SHOWN = 40
 _TOO_LARGE = "a value is too large for a 64-bit number"
 
 
@@ -168,12 +167,16 @@ class SparseFeatures:
         known[known] = self._used[places[known]] == indices[known]
         return places, known
 
-    def _named_row(self, features: Mapping[str, float]) -> Row:
+    def _named_row(self, features: Mapping[str, Any]) -> Row:
         if self._names is None:
             raise InstanceError("this model's features have no names: pass indices and values")
         ids = self._ids
         if not features.keys() <= ids.keys():
+            features = unrolled(features, list_widths(self._names), ids)
             self._check_names(features)
+        if list in map(type, features.values()):
+            listed = next(name for name, value in features.items() if isinstance(value, list))
+            raise InstanceError(f"feature {shorten(listed)!r}: a number is required")
         return _sorted_row(np.array([ids[name] for name in features], np.int32), _finite(list(features.values())))
 
     def _indexed_row(self, indices: Sequence[int], values: Sequence[float]) -> Row:
@@ -193,7 +196,7 @@ class SparseFeatures:
     def _check_indices(self, indices: Sequence[int]) -> None:
         wrong = next((index for index in indices if not 0 <= index < self._n_given), None)
         if wrong is not None:
-            raise InstanceError(f"index {_shown(str(wrong))} is not between 0 and {self._n_given - 1}")
+            raise InstanceError(f"index {shorten(str(wrong))} is not between 0 and {self._n_given - 1}")
         if len(set(indices)) != len(indices):
             raise InstanceError("an index is given twice")
 
@@ -207,7 +210,7 @@ class SparseFeatures:
     def _check_names(self, names: Sequence[str] | Mapping[str, float]) -> None:
         unknown = [name for name in names if name not in self._ids]
         if unknown:
-            named = ", ".join(repr(_shown(name)) for name in unknown[:_MAX_NAMED])
+            named = ", ".join(repr(shorten(name)) for name in unknown[:_MAX_NAMED])
             raise InstanceError(f"{counted(len(unknown), 'unknown feature')}: {named}")
 
 
@@ -227,7 +230,3 @@ def _finite(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     if not np.isfinite(numbers).all():
         raise InstanceError("a value is not a finite number")
     return numbers
-
-
-def _shown(name: str) -> str:
-    return name if len(name) <= _MAX_SHOWN else name[: _MAX_SHOWN - 3] + "..."

@@ -13,12 +13,12 @@ from scipy.sparse import csr_matrix, hstack
 from app.datasets.recipe_schemas import ColumnRecipe, TableColumns, TextRecipe
 from app.features.base import Instance, InstanceError, Row
 from app.features.levels import CategoryLevels
+from app.features.names import list_widths, shorten, unrolled
 from app.features.scaling import NumberScaling
 from app.features.text import TextFeatures
 from app.plurals import counted
 from app.values import ColumnType, canonical, column_type, written
 
-_MAX_SHOWN = 40
 _TEXT = "text."
 
 
@@ -41,7 +41,7 @@ class TableFeatures:
     ) -> None:
         self._columns, self._recipe, self._scaling, self._levels, self._text = columns, recipe, scaling, levels, text
         self._known = {*columns.texts, *columns.numbers, *columns.categories, *columns.left_out}
-        self._lists = _lists(columns.numbers)
+        self._lists = list_widths(columns.numbers)
 
     @classmethod
     def fit(
@@ -222,7 +222,7 @@ class TableFeatures:
         levelled = {name.partition("=")[0] for name in names}
         lacking += [name for name in self._columns.categories if name not in levelled]
         if lacking:
-            raise InstanceError(f"the data lacks {counted(len(lacking), 'column')}, such as '{_shown(lacking[0])}'")
+            raise InstanceError(f"the data lacks {counted(len(lacking), 'column')}, such as '{shorten(lacking[0])}'")
         first = set(self._columns.numbers)
         order = [place[name] for name in self._columns.numbers]
         rest = [at for at, name in enumerate(names) if name not in first]
@@ -267,47 +267,33 @@ class TableFeatures:
             raise InstanceError('this model takes records: an instance needs {"record": {column: value}}')
         record: Mapping[str, Any] = instance["record"]
         if not self._lists.keys().isdisjoint(record):
-            record = self._unrolled(record)
+            record = unrolled(record, self._lists, self._known)
         unknown = [name for name in record if name not in self._known]
         if unknown:
-            named = ", ".join(f"'{_shown(name)}'" for name in unknown[:3])
+            named = ", ".join(f"'{shorten(name)}'" for name in unknown[:3])
             read = (*self._columns.texts, *self._columns.numbers, *self._columns.categories)
-            known = ", ".join(f"'{_shown(name)}'" for name in read[:10]) + (", ..." if len(read) > 10 else "")
+            known = ", ".join(f"'{shorten(name)}'" for name in read[:10]) + (", ..." if len(read) > 10 else "")
             raise InstanceError(f"{counted(len(unknown), 'unknown column')}: {named}; the model takes {known}")
         return record
-
-    def _unrolled(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """A record with the elements of its lists by their names."""
-        unrolled: dict[str, Any] = {}
-        for name, value in record.items():
-            width = self._lists.get(name)
-            if width is None or name in self._known or value is None:
-                if width is None or name in self._known:
-                    unrolled[name] = value
-                continue
-            if type(value) is not list or len(value) != width:
-                raise InstanceError(f"column '{_shown(name)}': a list of {width} numbers is required")
-            unrolled |= {f"{name}.{place}": element for place, element in enumerate(value)}
-        return unrolled
 
     def _joined(self, record: Mapping[str, Any]) -> str:
         texts = [record.get(name) for name in self._columns.texts]
         for name, text in zip(self._columns.texts, texts, strict=True):
             if text is not None and type(text) is not str:
-                raise InstanceError(f"column '{_shown(name)}': a text is required")
+                raise InstanceError(f"column '{shorten(name)}': a text is required")
         return "\n".join(filter(None, texts))
 
     def _number(self, value: Any, name: str) -> float:
         if value is None:
             return self._missing(name)
         if type(value) not in (int, float, bool):
-            raise InstanceError(f"column '{_shown(name)}': a number is required")
+            raise InstanceError(f"column '{shorten(name)}': a number is required")
         try:
             number = float(value)
         except OverflowError:
             number = math.inf
         if not math.isfinite(number):
-            raise InstanceError(f"column '{_shown(name)}': the number is not finite")
+            raise InstanceError(f"column '{shorten(name)}': the number is not finite")
         return number
 
     def _level(self, value: Any, name: str) -> str:
@@ -317,7 +303,7 @@ class TableFeatures:
         type_of_column = self._columns.types.get(name)
         if type_of_column is not None:
             if type(value) not in (str, int, float, bool):
-                raise InstanceError(f"column '{_shown(name)}': a string, a number or a boolean is required")
+                raise InstanceError(f"column '{shorten(name)}': a string, a number or a boolean is required")
             level = canonical(written(value), type_of_column)
             if not level:
                 self._missing(name)
@@ -327,13 +313,13 @@ class TableFeatures:
         if type(value) is float and value.is_integer():
             return str(int(value))
         if type(value) not in (str, int, float):
-            raise InstanceError(f"column '{_shown(name)}': a string or a number is required")
+            raise InstanceError(f"column '{shorten(name)}': a string or a number is required")
         return str(value).strip()
 
     def _missing(self, name: str) -> float:
         if not self._columns.missing:
             raise InstanceError(
-                f"column '{_shown(name)}': the value is missing, but no value was missing in the training dataset"
+                f"column '{shorten(name)}': the value is missing, but no value was missing in the training dataset"
             )
         return math.nan
 
@@ -355,17 +341,3 @@ def _canonical(columns: TableColumns, names: Sequence[str]) -> list[str]:
         type = columns.types.get(column) if mark else None
         forms.append(name if type is None else f"{column}={canonical(level, type)}")
     return forms
-
-
-def _lists(numbers: Sequence[str]) -> dict[str, int]:
-    """How many elements a column of lists has, of those whose elements are numbers here: `v.0`, `v.1` and so on."""
-    widths: dict[str, int] = {}
-    for name in numbers:
-        column, mark, place = name.rpartition(".")
-        if mark and place == str(widths.get(column, 0)):
-            widths[column] = widths.get(column, 0) + 1
-    return widths
-
-
-def _shown(name: str) -> str:
-    return name if len(name) <= _MAX_SHOWN else name[: _MAX_SHOWN - 3] + "..."

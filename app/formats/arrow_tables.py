@@ -27,7 +27,7 @@ from app.datasets.schemas import ImportOptions
 from app.formats.arrow_numbers import Numbers, floats, is_number
 from app.formats.arrow_sizes import bytes_read
 from app.formats.categories import Categories
-from app.formats.columns import Columns, find_columns
+from app.formats.columns import Columns, find_columns, with_lists
 from app.formats.label_sets import LabelSets, take_labels
 from app.formats.labels import Labels, Splits, repeated_name
 from app.formats.plain_file import MostUnpacked
@@ -98,7 +98,9 @@ def _refusing(what: str) -> Iterator[None]:
 def _parse(
     schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: ImportOptions, check: Callable[..., None]
 ) -> Parsed:
-    columns = find_columns([name.strip() for name in schema.names], options)
+    names = [name.strip() for name in schema.names]
+    options = with_lists(options, names)
+    columns = find_columns(names, options)
     reader, row, total = _Reader(schema, columns, options), 1, 0
     for batch in batches:
         batch.validate(full=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.datasets.recipe_schemas import TableColumns
 from app.datasets.schemas import ImportOptions
+from app.features.names import list_widths
 from app.formats.table import Kind, row_error, shorten
 from app.plurals import counted
 from app.values import ColumnType
@@ -152,6 +153,18 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
     kind: Kind = "table" if mixed else "text" if texts else "sparse"
     _check_levels(names, numeric, categories)
     return Columns(list(names), label, split, weight, id, texts, numeric, categories, left_out, kind)
+
+
+def with_lists(options: ImportOptions, names: Collection[str]) -> ImportOptions:
+    """The options where numbers `v.0`, `v.1` and so on, which are not among the names, are the column of lists `v`."""
+    lists = {name for name in list_widths(options.number_columns) if name in names and f"{name}.0" not in names}
+    if not lists:
+        return options
+    numbers: dict[str, None] = {}
+    for name in options.number_columns:
+        column = name.rpartition(".")[0]
+        numbers[column if column in lists and name not in names else name] = None
+    return options.model_copy(update={"number_columns": tuple(numbers)})
 
 
 def indicator_columns(names: Sequence[str], options: ImportOptions) -> list[str]:

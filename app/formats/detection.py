@@ -13,7 +13,8 @@ from app.formats.window import BOM
 HEAD_BYTES = 256 << 10
 
 # names of the first entries that Excel, openpyxl, XlsxWriter, LibreOffice and Google write
-_OFFICE = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"xl/", b"word/", b"mimetype")
+_OFFICE = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"xl/", b"word/")
+_OPEN_DOCUMENT = b"application/vnd.oasis.opendocument."
 _TAR = (
     "a tar archive is not supported: write the documents into one file, as Annif TSV (one line per document: text, "
     "tab, subjects as <uri> <uri>) or JSON lines with text and label"
@@ -45,6 +46,8 @@ def binary_format(head: bytes) -> DatasetFormat | None:
         return "arrow"
     if head.startswith(b"PK\x03\x04"):
         first = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+        if first == b"mimetype" and _OPEN_DOCUMENT in head[:128]:
+            return "ods"
         if first.startswith(_OFFICE) or b"[Content_Types].xml" in head[:512]:
             return "xlsx"
         if b".npy" not in head[:512]:

@@ -25,7 +25,7 @@ from app.formats.csv_header import sample_of_table
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import row_error
 from app.formats.window import MAX_RECORD_BYTES
-from app.formats.workbooks import as_csv
+from app.formats.workbooks import WORKBOOKS, as_csv
 
 MOST_ROWS = 10_000
 _MOST_LINES_BYTES = 8 << 20
@@ -89,7 +89,7 @@ def inferred(
     for name, values in sample.items():
         if name in named:
             continue
-        written = format in ("csv", "tsv", "xlsx")
+        written = format in ("csv", "tsv", *WORKBOOKS)
         if written:
             _check_commas(name, values, options)
         role = _role(values, options, written)
@@ -114,8 +114,8 @@ def _sample(path: Path, format: str, options: ImportOptions, most: MostUnpacked)
         return {name.strip(): values for name, values in sample_of_arrow(path, MOST_ROWS, most).items()}
     if format == "jsonl":
         return _sample_of_lines(path)
-    if format == "xlsx":
-        with as_csv(path, most) as sheet:
+    if format in WORKBOOKS:
+        with as_csv(path, most, options.sheet) as sheet:
             return sample_of_table(sheet, options, "comma", MOST_ROWS)
     return sample_of_table(path, options, "tab" if format == "tsv" else None, MOST_ROWS)
 

@@ -15,8 +15,9 @@ from app.datasets.recipe_schemas import TableColumns
 from app.datasets.schemas import ImportOptions
 from app.formats.categories import Categories
 from app.formats.columns import find_columns
+from app.formats.labels import repeated_name
 from app.formats.matrix import Rows
-from app.formats.table import Cause, Kind, Problems, Texts, shorten
+from app.formats.table import Cause, Kind, Problems, Texts, row_error, shorten
 from app.formats.text_blob import TextBlob
 from app.plurals import counted
 from app.values import written
@@ -57,6 +58,7 @@ class TableRows:
         self._keep_missing = options.missing == "keep"
         self._categories = Categories(options.category_columns, options)
         self._rows, self._texts = Rows(), TextBlob()
+        self._widths: list[int | None] = [None] * len(options.number_columns)  # of lists in the first row
         self._n_rows = 0
         self._begin_block()
 
@@ -70,9 +72,14 @@ class TableRows:
         options = self._options
         if self._n_rows == 0 and not self._text_keys and "text" in row:
             self._text_keys = () if "text" in (*options.number_columns, *options.category_columns) else ("text",)
+        if self._n_rows == 0:
+            given = [row.get(key) for key in options.number_columns]
+            self._widths = [len(value) if type(value) is list else None for value in given]
         if self._keep_missing:
             row = dict.fromkeys(self._text_keys) | row
-        numbers = [self._number(row.pop(key, None), key) for key in options.number_columns]
+        numbers: list[float] = []
+        for key, width in zip(options.number_columns, self._widths, strict=True):
+            numbers += self._elements(row.pop(key, None), key, width)
         levels = [self._level(row.pop(key, None), key) for key in options.category_columns]
         text = joined_texts(row, self._text_keys).encode()
         if row:
@@ -86,7 +93,7 @@ class TableRows:
 
     def flush(self, lines: npt.NDArray[np.int64], problems: Problems) -> None:
         """Move the rows read since the last call, which are on these lines, into arrays."""
-        dense = np.array(self._numbers, dtype=np.float64).reshape(len(lines), len(self._options.number_columns))
+        dense = np.array(self._numbers, dtype=np.float64).reshape(len(lines), len(self._number_names()))
         row, column = np.nonzero(dense)
         self._rows.add(np.count_nonzero(dense, axis=1).astype(np.int64), column.astype(np.int32), dense[row, column])
         for place, levels in enumerate(self._levels):
@@ -102,7 +109,10 @@ class TableRows:
     ) -> tuple[Kind, csr_matrix[np.float64], Texts | None, list[str], TableColumns | None]:
         """What the rows make together, numbers and levels, the texts, the names, and what the columns are."""
         options = self._options
-        numbers = list(options.number_columns)
+        numbers = self._number_names()
+        twice = repeated_name(numbers)
+        if twice is not None:
+            raise row_error(1, f"two features are named '{shorten(twice)}': a key, and an element of a list", twice)
         X, names = self._categories.beside(self._rows.take(len(numbers)), numbers)
         label = None if options.unlabelled else options.label_column
         single = (label, options.weight_column, options.id_column)
@@ -111,6 +121,21 @@ class TableRows:
         columns = find_columns(present, options.model_copy(update={"text_columns": self._text_keys}))
         texts = self._texts.take() if self._text_keys else None
         return columns.kind, X, texts, names, columns.reported(numbers, options, self._categories.types())
+
+    def _number_names(self) -> list[str]:
+        """The names of the numbers: those of lists with a point and the place."""
+        names: list[str] = []
+        for key, width in zip(self._options.number_columns, self._widths, strict=True):
+            names += [key] if width is None else [f"{key}.{place}" for place in range(width)]
+        return names
+
+    def _elements(self, value: object, key: str, width: int | None) -> list[float]:
+        if width is None:
+            return [self._number(value, key)]
+        if type(value) is not list or len(value) != width:
+            found = f"a list of {len(value)}" if type(value) is list else type_name(value)
+            raise RefusedError(f"{found}, expected a list of {counted(width, 'number')} as in the first row", key)
+        return [self._number(element, key) for element in value]
 
     def _number(self, value: object, key: str) -> float:
         if value is None:

@@ -22,6 +22,7 @@ import orjson
 from scipy.sparse import csr_matrix
 
 from app.datasets.schemas import ImportOptions
+from app.formats.columns import with_lists
 from app.formats.json_array import array_records, begins_array
 from app.formats.json_columns import RefusedError, TableRows, joined_texts, text_of_label, type_name
 from app.formats.label_sets import LabelSets, take_labels
@@ -98,12 +99,20 @@ class _Reader:
         self._n_records = 0
         self._id_key = "id" if options.id_column is None else options.id_column
         self._has_ids, self._ids = False, TextBlob()
-        self._table = TableRows(options) if options.number_columns or options.category_columns else None
+        self._options: ImportOptions | None = options  # until the first row
+        self._table: TableRows | None = None
         self._read_keys: frozenset[str] | None = None
+        self._begin_block()
+
+    def _begin(self, options: ImportOptions, row: dict[str, Any]) -> None:
+        """Decide by the first row what rows have."""
+        options = with_lists(options, row)
+        if options.number_columns or options.category_columns:
+            self._table = TableRows(options)
         if options.other_columns == "ignore":
             columns = {*options.text_columns, *options.number_columns, *options.category_columns}
             self._read_keys = frozenset(columns or _TEXT | _NAMED | _PAIRS)
-        self._begin_block()
+        self._options = None
 
     def _begin_block(self) -> None:
         self._lines = array("q")
@@ -178,6 +187,8 @@ class _Reader:
         return self._rows.take(len(names), place), names
 
     def _append(self, row: dict[str, Any], line: int) -> None:
+        if self._options is not None:
+            self._begin(self._options, row)
         if self._label_key not in row and not (self._unlabelled or self._may_lack):
             raise RefusedError("the key is missing", self._label_key, "no_label")
         label = [] if self._unlabelled else row.pop(self._label_key, None)

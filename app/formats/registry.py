@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from app.datasets.recipe_schemas import TableColumns
 from app.datasets.schemas import DatasetFormat, ImportOptions
+from app.formats.annotation_keys import is_annotations
 from app.formats.csv_header import DELIMITERS, cells_of, has_annif_header
 from app.formats.plain_file import MostUnpacked, head_of, plain_file
 from app.formats.table import Parsed
@@ -70,7 +71,7 @@ def _is_svmlight(lines: Sequence[str], options: ImportOptions) -> bool:
 
 
 def _is_csv(lines: Sequence[str], options: ImportOptions) -> bool:
-    if _is_tsv(lines, options) or _is_annif(lines, options):
+    if _is_tsv(lines, options) or _is_annif(lines, options) or is_annotations(lines, options):
         return False
     return lines[0].startswith("sep=") or any(_has_labels(lines[0], mark, options) for mark in DELIMITERS.values())
 
@@ -85,11 +86,16 @@ def _has_labels(line: str, delimiter: str, options: ImportOptions) -> bool:
 
 
 def _is_jsonl(lines: Sequence[str], options: ImportOptions) -> bool:
-    return _JSON.match(" ".join(lines[:2])) is not None
+    return _JSON.match(" ".join(lines[:2])) is not None and not is_annotations(lines, options)
 
 
 def _is_annif(lines: Sequence[str], options: ImportOptions) -> bool:
     return _ANNIF.fullmatch(lines[0]) is not None or has_annif_header(lines[0])
+
+
+def _is_arff(lines: Sequence[str], options: ImportOptions) -> bool:
+    first = next((line for line in lines if not line.lstrip().startswith("%")), "")
+    return first.lstrip().lower().startswith(("@relation", "@attribute"))
 
 
 def _is_fasttext(lines: Sequence[str], options: ImportOptions) -> bool:
@@ -131,10 +137,37 @@ _ENTRIES = (
         frozenset({"label_separator", "encoding"}),
         _is_fasttext,
     ),
+    Format(
+        "annotations",
+        "Label Studio, doccano, Argilla",
+        "app.formats.annotations:parse_annotations",
+        frozenset({"label_column", "unlabelled", "without_label", "text_columns", "encoding"}),
+        is_annotations,
+    ),
     Format("xmc", "Extreme classification (XMC)", "app.formats.xmc:parse_xmc", frozenset({"encoding"}), _is_xmc),
+    Format(
+        "arff",
+        "ARFF (Weka, Meka, Clus)",
+        "app.formats.arff:parse_arff",
+        frozenset(
+            {
+                "label_column",
+                "label_columns",
+                "unlabelled",
+                "without_label",
+                "text_columns",
+                "ignore_columns",
+                "id_column",
+                "missing",
+                "encoding",
+            }
+        ),
+        _is_arff,
+    ),
     Format("parquet", "Parquet", "app.formats.arrow_tables:parse_parquet", _TABLE),
     Format("arrow", "Arrow, Feather", "app.formats.arrow_tables:parse_arrow", _TABLE),
-    Format("xlsx", "Excel (xlsx)", "app.formats.workbooks:parse_xlsx", _TABLE),
+    Format("xlsx", "Excel (xlsx)", "app.formats.workbooks:parse_workbook", _TABLE | {"sheet"}),
+    Format("ods", "LibreOffice (ods)", "app.formats.workbooks:parse_workbook", _TABLE | {"sheet"}),
     Format(
         "npz",
         "NumPy (npz)",

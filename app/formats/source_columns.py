@@ -19,10 +19,10 @@ from app.formats.json_array import array_records, begins_array
 from app.formats.plain_file import MostUnpacked, plain_file
 from app.formats.registry import FORMATS
 from app.formats.window import BOM, Window, as_array
-from app.formats.workbooks import as_csv
+from app.formats.workbooks import WORKBOOKS, as_csv
 
 # formats whose files have named columns
-NAMED = frozenset({"csv", "tsv", "xlsx", "jsonl", "parquet", "arrow"})
+NAMED = frozenset({"csv", "tsv", "jsonl", "parquet", "arrow"}) | WORKBOOKS
 BATCH_ROWS = 8192
 # marks columns whose cells are JSON
 JSON_FIELD = {b"polymargin": b"json"}
@@ -49,8 +49,8 @@ def source_columns(
     JSON, in fields with the metadata JSON_FIELD; keys that a row lacks are null.
     """
     with plain_file(path, most, options.encoding if FORMATS[format].is_text else "utf-8") as plain:
-        if format == "xlsx":
-            with as_csv(plain, most) as sheet, Window(sheet) as window:
+        if format in WORKBOOKS:
+            with as_csv(plain, most, options.sheet) as sheet, Window(sheet) as window:
                 yield _csv(window, options, "comma")
         elif format in ("csv", "tsv"):
             with Window(plain) as window:

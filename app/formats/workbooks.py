@@ -1,4 +1,4 @@
-"""Excel workbooks (.xlsx): the first sheet, read as the CSV file that it would be saved as."""
+"""Workbooks of Excel (.xlsx) and LibreOffice (.ods): one sheet, read as the CSV file that it would be saved as."""
 
 from __future__ import annotations
 
@@ -7,26 +7,38 @@ import datetime
 import io
 import tempfile
 import zipfile
+import zlib
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from app.datasets.schemas import ImportOptions
 from app.formats.csv_table import parse_csv
 from app.formats.plain_file import MostUnpacked
-from app.formats.table import Parsed, row_error
+from app.formats.table import FormatError, Parsed, row_error, shorten
+from app.formats.workbook_cells import check_cells
+
+WORKBOOKS = frozenset({"xlsx", "ods"})
+_SHOWN_SHEETS = 5
 
 
-def parse_xlsx(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
-    """Read the first sheet of a workbook as a CSV file with these options; raises FormatError."""
-    with as_csv(path, most) as sheet:
-        return parse_csv(sheet, options, "comma")
+def parse_workbook(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
+    """Read a sheet of a workbook as a CSV file with these options; raises FormatError with the sheet's rows."""
+    with _written(path, most, options.sheet) as (sheet, lines):
+        try:
+            return parse_csv(sheet, options, "comma")
+        except FormatError as error:
+            report = [replace(one, row=bisect_right(lines, one.row)) for one in error.report]
+            raise FormatError(report, error.n_errors) from None
 
 
 @contextmanager
-def as_csv(path: Path, most: MostUnpacked) -> Iterator[Path]:
-    """A path of the first sheet as CSV in UTF-8, to be used within the context.
+def as_csv(path: Path, most: MostUnpacked, sheet: str | None = None) -> Iterator[Path]:
+    """A path of a sheet, by default the first, as CSV in UTF-8, to be used within the context.
 
     Text cells are unchanged, so codes keep their leading zeros. Whole numbers have no decimal point, dates are written
     as ISO 8601, and blank rows are left out.
@@ -34,47 +46,91 @@ def as_csv(path: Path, most: MostUnpacked) -> Iterator[Path]:
     Raises
     ------
     FormatError
-        The workbook is damaged, is empty, or decompresses to too much.
+        The workbook is damaged, is empty, has no such sheet, or decompresses to too much.
     """
+    with _written(path, most, sheet) as (written, _):
+        yield written
+
+
+@contextmanager
+def _written(path: Path, most: MostUnpacked, name: str | None) -> Iterator[tuple[Path, array[int]]]:
+    """A sheet as CSV, and the line on which each row of the sheet begins: cells may have several lines."""
     _check_size(path, most)
     with (
         tempfile.TemporaryFile() as target,
         io.TextIOWrapper(target, encoding="utf-8", newline="", write_through=True) as text,
     ):
-        writer, width = csv.writer(text, lineterminator="\n"), None
-        for cells in _rows(path):
+        writer, width, lines, line = csv.writer(text, lineterminator="\n"), None, array("q"), 1
+        found, others, rows = _sheet(path, name)
+        for cells in rows:
             row = [_text(cell) for cell in cells]
+            lines.append(line)
             if not any(row):
                 continue
             width = _width(row) if width is None else width
             if any(row[width:]):
-                raise row_error(1, "a row of the first sheet has cells to the right of the header")
-            writer.writerow(row[:width] + [""] * (width - len(row)))
+                raise row_error(len(lines), f"the row has cells to the right of the header of sheet '{found}'")
+            row = row[:width] + [""] * (width - len(row))
+            writer.writerow(row)
+            line += 1 + sum(cell.count("\n") for cell in row)
         if width is None:
-            raise row_error(1, "the first sheet of the workbook is empty")
+            way = f": pass sheet to read another ({others})" if others else ""
+            raise row_error(1, f"sheet '{found}' of the workbook is empty{way}")
         text.flush()
-        yield Path(f"/proc/self/fd/{target.fileno()}")
+        yield Path(f"/proc/self/fd/{target.fileno()}"), lines
+
+
+def sheets(path: Path, most: MostUnpacked) -> Iterator[Iterator[list[str]]]:
+    """The rows of each sheet of a workbook, with cells as :func:`as_csv` has them.
+
+    Raises
+    ------
+    FormatError
+        The workbook is damaged, or decompresses to too much.
+    """
+    from python_calamine import CalamineError, CalamineWorkbook
+
+    _check_size(path, most)
+    try:
+        with path.open("rb") as file:
+            book = CalamineWorkbook.from_filelike(file)
+            for name in book.sheet_names:
+                yield ([_text(cell) for cell in row] for row in book.get_sheet_by_name(name).iter_rows())
+    except CalamineError as error:
+        raise row_error(1, "the workbook is damaged, or has no sheet of cells") from error
 
 
 def _check_size(path: Path, most: MostUnpacked) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
-            total = sum(entry.file_size for entry in archive.infolist())
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
+            most.check(sum(entry.file_size for entry in archive.infolist()), path.stat().st_size)
+            check_cells(archive)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as error:
         raise row_error(1, "the workbook is damaged or ends too early") from error
-    most.check(total, path.stat().st_size)
 
 
-def _rows(path: Path) -> Iterator[list[Any]]:
+def _sheet(path: Path, name: str | None) -> tuple[str, str, Iterator[list[Any]]]:
+    """The name of a sheet, those of others, and its rows."""
     # loaded by those who read a workbook alone
     from python_calamine import CalamineError, CalamineWorkbook, WorksheetNotFound
 
     try:
         with path.open("rb") as file:
             book = CalamineWorkbook.from_filelike(file)
-            yield from book.get_sheet_by_index(0).iter_rows()
+        names = book.sheet_names
+        if name is not None and name not in names:
+            detail = f"no sheet '{shorten(name)}' among the {len(names)} sheets of the workbook ({_shown(names)})"
+            raise row_error(1, detail)
+        chosen = names[0] if name is None else name
+        rows = book.get_sheet_by_name(chosen).iter_rows()
     except (CalamineError, WorksheetNotFound, IndexError) as error:
         raise row_error(1, "the workbook is damaged, or has no sheet of cells") from error
+    return shorten(chosen), _shown([other for other in names if other != chosen]), rows
+
+
+def _shown(names: list[str]) -> str:
+    more = ", ..." if len(names) > _SHOWN_SHEETS else ""
+    return ", ".join(f"'{shorten(name)}'" for name in names[:_SHOWN_SHEETS]) + more
 
 
 def _width(header: list[str]) -> int:

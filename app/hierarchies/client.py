@@ -27,6 +27,7 @@ FORMATS: dict[str, HierarchyFormat] = {
     ".paths": "paths",
     ".obo": "obo",
     ".claml": "claml",
+    ".arff": "arff",
 }
 SYNTAXES = {
     ".ttl": "turtle",
@@ -62,7 +63,7 @@ class Hierarchies:
         path : str or Path
         name : str
             Under which jobs will find it.
-        format : {"json", "csv", "lshtc", "rcv1", "paths", "skos", "obo", "claml"} or None
+        format : {"json", "csv", "lshtc", "rcv1", "paths", "skos", "obo", "claml", "arff"} or None
             None: by the file's ending, which may be followed by .gz, .xz or .zst, or by the name cat_hier.txt.
         **options
             The fields of app.hierarchies.schemas.HierarchyOptions, as tree or languages.

@@ -27,7 +27,7 @@ def upload(
     format: Annotated[
         str | None,
         typer.Option(
-            help="json, csv, lshtc, rcv1, paths, skos, obo or claml; default: detected from the file's extension."
+            help="json, csv, lshtc, rcv1, paths, skos, obo, claml or arff; default: detected from the file's extension."
         ),
     ] = None,
     root: Annotated[str | None, option(HierarchyOptions, "root")] = None,

@@ -6,7 +6,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from app.schemas import Name
 
-HierarchyFormat = Literal["json", "csv", "lshtc", "rcv1", "paths", "skos", "obo", "claml"]
+HierarchyFormat = Literal["json", "csv", "lshtc", "rcv1", "paths", "skos", "obo", "claml", "arff"]
 
 _LANGUAGE = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*"
 
@@ -101,7 +101,8 @@ class NewHierarchy(HierarchyOptions):
     format: HierarchyFormat = Field(
         description="json: nested objects and lists; csv: columns of labels and their parents; lshtc: cat_hier.txt; "
         "rcv1: lines with parent: and child:; paths: one label per line, such as comp.sys.mac or 12 - A "
-        "> B; skos: a thesaurus in RDF; obo: an ontology; claml: a classification in XML."
+        "> B; skos: a thesaurus in RDF; obo: an ontology; claml: a classification in XML; arff: the "
+        "hierarchical attribute in the header of a file of Clus."
     )
 
 

@@ -8,15 +8,17 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.access.schemas import KeyRequest
+from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.datasets.schemas import CorrectionsRequest, NewUpload
 from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
 from app.jobs.request_schemas import CompressRequest, TuneRequest
 from app.jobs.schemas import JobPatch, PreviewRequest, TrainRequest
 from app.models.schemas import AliasTarget, RetentionRule, VersionPatch
 from app.predictions.schemas import BatchPredictRequest, NearestRequest, PredictRequest
-from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReviewRequest
+from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReleaseRequest, ReviewRequest
 from app.rules.schemas import FeedbackRequest, FeedbackRowsRequest, RulePatch, RuleRequest
 from app.schemas import ProblemDocument
+from app.webhooks.schemas import WebhookRequest
 
 _BODIES: tuple[type[BaseModel], ...] = (
     TrainRequest,
@@ -25,6 +27,8 @@ _BODIES: tuple[type[BaseModel], ...] = (
     ComparisonRequest,
     CompressRequest,
     BatchPredictRequest,
+    SuggestRowsRequest,
+    WrongLabelsRequest,
     KeyRequest,
     AliasTarget,
     VersionPatch,
@@ -34,6 +38,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     ClaimRequest,
     DecisionRequest,
     DecidedRowsRequest,
+    ReleaseRequest,
     RuleRequest,
     RulePatch,
     PredictRequest,
@@ -43,6 +48,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     FeedbackRowsRequest,
     CorrectionsRequest,
     NewUpload,
+    WebhookRequest,
 )
 
 

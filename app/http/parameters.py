@@ -19,6 +19,7 @@ DATASETS = f"{V1}/datasets"
 ARCHIVES = f"{V1}/models/import"
 UPLOADS = f"{V1}/uploads"
 HIERARCHIES = f"{V1}/hierarchies"
+REVIEWS = f"{V1}/reviews"
 
 
 def point_to(response: Response, location: str, before: str | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Self
 import orjson
 from pydantic import PrivateAttr
 
+from app.curation.schemas import SuggestedRows, WrongLabels
 from app.jobs.request_schemas import Trial
 from app.jobs.schemas import FINAL_STATES, JobKind, JobLog, JobPlan, JobRequest, JobState, JobSteps, TrainRequest
 from app.jobs.schemas import Job as JobBody
@@ -62,6 +63,14 @@ class Job(JobBody):
     def save_predictions(self, path: str | Path) -> int:
         """Write the file that a prediction job has made to ``path``, which appears whole or not at all; its bytes."""
         return receive_file(self._transport, f"/jobs/{self.id}/predictions", Path(path), {})
+
+    def suggested_rows(self, offset: int = 0, limit: int = 20) -> SuggestedRows:
+        """Rows that a job of kind ``suggest_rows`` has chosen, up to 200 at once."""
+        return self._transport.get(SuggestedRows, f"/jobs/{self.id}/suggested-rows", offset=offset, limit=limit)
+
+    def wrong_labels(self, offset: int = 0, limit: int = 20) -> WrongLabels:
+        """Labels that a job of kind ``wrong_labels`` found to be probably wrong, up to 200 at once."""
+        return self._transport.get(WrongLabels, f"/jobs/{self.id}/wrong-labels", offset=offset, limit=limit)
 
     def steps(self, after: int = -1, limit: int = 1000) -> JobSteps:
         """The convergence curve so far, from after step number ``after`` on."""

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from typing import Annotated, Any, cast
 
-import orjson
 import typer
 
 from app.client import Client
 from app.command_line.output import Json, console, number, print_json, table, time_left
-from app.command_line.request_fields import fields_of, request_of, tags_of
+from app.command_line.request_fields import fields_of, param_of, request_of, tags_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.schemas import Job, JobKind, JobPlan, JobResult, JobState, PreviewRequest, Span, TrainRequest
 from app.models.schemas import ModelVersion
@@ -34,7 +33,10 @@ def train(
     **given: Any,
 ) -> None:
     """Train a model on a dataset."""
-    request = request_of(TrainRequest, given) | {"kind": "train", "params": dict(_param(text) for text in param or ())}
+    request = request_of(TrainRequest, given) | {
+        "kind": "train",
+        "params": dict(param_of(text) for text in param or ()),
+    }
     with Client() as client:
         request["model"] = model or client.datasets.get(str(given["dataset"])).name
         if plan:
@@ -174,16 +176,6 @@ def _summary(version: ModelVersion) -> dict[str, object]:
     return row | {
         f"{part} {name}": number(value) for part, all_ in version.metrics.items() for name, value in all_.items()
     }
-
-
-def _param(text: str) -> tuple[str, Any]:
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise typer.BadParameter(f"expected NAME=VALUE, got {text[:80]!r}", param_hint="--param")
-    try:
-        return name, orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return name, value
 
 
 def _show_plan(plan: JobPlan, json: bool) -> None:

@@ -51,12 +51,14 @@ def list_jobs(
 @router.get("/jobs/{id}", dependencies=[VIEWER])
 def show_job(request: Request, session: Db, id: Id) -> Response:
     """Show one job: convergence, trials, log and result."""
-    job = jobs.get(session, id)
+    job, principal = jobs.get(session, id), request.state.key
+    own = principal.role == "clerk" and job.owner == principal.name and job.kind in ("predict", "import")
     return render(
         request,
         "job.html",
         job=job,
         final=job.state in FINAL_STATES,
+        may_change=own or principal.role in ("editor", "admin"),
         datasets=datasets.names(session, [job.dataset]),
         call=Call(f"/jobs/{id}/steps", f"client.jobs.get({id!r}).steps()"),
     )

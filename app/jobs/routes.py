@@ -11,7 +11,8 @@ from latex2mathml.converter import convert
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from app.access.authentication import EDITOR, VIEWER
+from app.access.authentication import CLERK, VIEWER
+from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.errors import NotFound
 from app.evaluations.schemas import EvaluateRequest
 from app.http.bodies import JsonBody, KindBody
@@ -56,6 +57,8 @@ _any = KindBody(
         "evaluate": EvaluateRequest,
         "predict": BatchPredictRequest,
         "compress": CompressRequest,
+        "suggest_rows": SuggestRowsRequest,
+        "wrong_labels": WrongLabelsRequest,
     },
 )
 
@@ -63,13 +66,14 @@ _any = KindBody(
 @router.post(
     "",
     status_code=202,
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_any.schema,
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
 def submit_job(session: Db, response: Response, token: Once, body: Annotated[JobRequest, Depends(_any)]) -> Job:
     """Submit a job: `train` gives its model a new version when it has succeeded, `tune` the best of many, `evaluate`
-    measures a version, `predict` lets one answer to a dataset, and `compress` gives one a smaller copy."""
+    measures a version, `predict` lets one answer to a dataset, `compress` gives one a smaller copy, `suggest_rows`
+    chooses rows to label, and `wrong_labels` finds labels that are probably wrong."""
     with idempotent(session, token, fingerprint("jobs", body.model_dump_json()), tables.Job) as before:
         job = jobs.get(session, before) if before else jobs.submit(session, body)
     point_to(response, f"{V1}/jobs/{job.id}", before)
@@ -115,7 +119,7 @@ def get_job(session: Db, id: Id) -> Job:
 
 @router.patch(
     "/{id}",
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_patch.schema,
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
@@ -124,13 +128,13 @@ def change_job(session: Db, id: Id, body: Annotated[JobPatch, Depends(_patch)]) 
     return jobs.change(session, id, body)
 
 
-@router.post("/{id}/cancel", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
+@router.post("/{id}/cancel", dependencies=[CLERK], responses=responses(401, 403, 404, 409, 422, 507))
 def cancel_job(session: Db, id: Id) -> Job:
     """Cancel a job; a running job stops at its next step."""
     return jobs.cancel(session, id)
 
 
-@router.post("/{id}/retry", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
+@router.post("/{id}/retry", dependencies=[CLERK], responses=responses(401, 403, 404, 409, 422, 507))
 def retry_job(session: Db, id: Id) -> Job:
     """Retry a failed or cancelled job from its last checkpoint."""
     return jobs.retry(session, id)

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe
 from app.evaluations.schemas import EvaluateRequest
 from app.jobs.request_schemas import CompressRequest, TrainingData, TuneRequest
@@ -12,7 +13,10 @@ from app.predictions.schemas import BatchPredictRequest, SureRows
 from app.schemas import MAX_JOB_TAGS, VERSION_PATTERN, Name, Priority, ProblemDocument, TagValue
 
 JobState = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
-JobKind = Literal["import", "append", "correct", "train", "tune", "trial", "evaluate", "predict", "compress"]
+JobKind = Literal[
+    "import", "append", "correct", "train", "tune", "trial", "evaluate", "predict", "compress", "suggest_rows",
+    "wrong_labels",
+]  # fmt: skip
 FINAL_STATES: frozenset[str] = frozenset({"cancelled", "succeeded", "failed"})
 
 
@@ -81,7 +85,15 @@ class TrainRequest(TrainingData):
         return self
 
 
-JobRequest = TrainRequest | TuneRequest | EvaluateRequest | BatchPredictRequest | CompressRequest
+JobRequest = (
+    TrainRequest
+    | TuneRequest
+    | EvaluateRequest
+    | BatchPredictRequest
+    | CompressRequest
+    | SuggestRowsRequest
+    | WrongLabelsRequest
+)
 
 
 def stored_request(stored: Mapping[str, Any]) -> TrainRequest:
@@ -135,7 +147,9 @@ class JobResult(BaseModel):
         default=None,
         description="Id of the job whose predictions can be downloaded at `/jobs/{id}/predictions` until they expire.",
     )
-    n_rows: int | None = Field(default=None, description="Of the predictions.")
+    n_rows: int | None = Field(default=None, description="Of the predictions, or rows that are listed.")
+    n_judged: int | None = Field(default=None, description="Rows whose labels a job has judged.")
+    n_confident: int | None = Field(default=None, description="Estimate of how many of these labels are wrong.")
     sure: SureRows | None = Field(
         default=None, description="Of predictions with a threshold or a precision: how many rows have a sure label."
     )

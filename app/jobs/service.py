@@ -6,10 +6,13 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.access import audit, quotas
+from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
+from app.curation.service import resolve_suggestion
+from app.curation.wrong_labels import resolve_wrong_labels
 from app.datasets import append_sources
 from app.datasets.import_options import main_language
 from app.datasets.recipe_schemas import default_recipe
-from app.errors import Conflict, InvalidInput
+from app.errors import Conflict, Forbidden, InvalidInput
 from app.evaluations.requests import resolve_evaluation
 from app.evaluations.schemas import EvaluateRequest
 from app.jobs import logs as job_logs
@@ -41,6 +44,8 @@ def submit(session: Session, request: JobRequest) -> Job:
     ------
     NotFound
         No such dataset or hierarchy; for an evaluation, model, version or alias.
+    Forbidden
+        A clerk's key asks for another job than a prediction.
     Conflict
         The dataset is not ready, or there are fewer pools than shards.
     TooMany, StorageFull
@@ -48,6 +53,9 @@ def submit(session: Session, request: JobRequest) -> Job:
     InvalidInput
         Unknown solver or parameters, or a dataset that the request cannot be trained or evaluated on.
     """
+    scope = scope_of(session)
+    if scope is not None and not scope.edits and request.kind != "predict":
+        raise Forbidden(f"A job of kind {request.kind} requires the editor role; clerks submit jobs of kind predict.")
     with writing(session):
         row = enqueue(session, request)
         job = shown_jobs.one(session, row)
@@ -73,6 +81,14 @@ def _queued(session: Session, request: JobRequest) -> tables.Job:
     if isinstance(request, BatchPredictRequest):
         dataset, resolved = resolve_batch(session, request)
         return job_queue.enqueue(session, "predict", dataset.id, _stored(resolved), request)
+    if isinstance(request, SuggestRowsRequest):
+        dataset, suggestion = resolve_suggestion(session, request)
+        return job_queue.enqueue(session, "suggest_rows", dataset.id, _stored(suggestion), request)
+    if isinstance(request, WrongLabelsRequest):
+        judged, stored = resolve_wrong_labels(session, request)
+        row = job_queue.enqueue(session, "wrong_labels", judged.dataset.id, stored, request)
+        row.hierarchy_id = None if judged.hierarchy is None else judged.hierarchy.id
+        return row
     if isinstance(request, CompressRequest):
         return _compress(session, request)
     if isinstance(request, TuneRequest):
@@ -159,13 +175,15 @@ def change(session: Session, id: str, patch: JobPatch) -> Job:
     ------
     NotFound
         No such job.
+    Forbidden
+        It is not a clerk's own prediction or import.
     Conflict
         The priority of a job that a worker has, or that is over.
     InvalidInput
         The job would have too many tags.
     """
     with writing(session):
-        row = _locked(session, id)
+        row = _changeable(session, id)
         before = {"priority": row.priority, "tags": row.tags or {}}
         tags = {name: value for name, value in {**(row.tags or {}), **(patch.tags or {})}.items() if value is not None}
         if len(tags) > MAX_JOB_TAGS:
@@ -191,11 +209,13 @@ def cancel(session: Session, id: str) -> Job:
     ------
     NotFound
         No such job.
+    Forbidden
+        It is not a clerk's own prediction or import.
     Conflict
         It has succeeded or failed.
     """
     with writing(session):
-        job = _locked(session, id)
+        job = _changeable(session, id)
         if job.state in {"succeeded", "failed"}:
             raise Conflict(f"the job has {job.state} and cannot be cancelled")
         before = job.state
@@ -218,12 +238,14 @@ def retry(session: Session, id: str) -> Job:
     ------
     NotFound
         No such job.
+    Forbidden
+        It is not a clerk's own prediction or import.
     Conflict
         It has not failed and was not cancelled, or its dataset, hierarchy or file is gone.
     """
     with writing(session):
         quotas.require_jobs(session)
-        job = _locked(session, id)
+        job = _changeable(session, id)
         if job.kind == "trial":
             raise Conflict("a trial is made again with its tuning, of which it is a part")
         if job.state not in {"failed", "cancelled"}:
@@ -267,6 +289,14 @@ def _note_state(session: Session, id: str, before: str) -> tables.Job:
     row = _locked(session, id)
     audit.changed(session, row, {"state": before}, {"state": row.state})
     return row
+
+
+def _changeable(session: Session, id: str) -> tables.Job:
+    job = _locked(session, id)
+    scope = scope_of(session)
+    if scope is not None and not scope.edits and not (job.kind in ("predict", "import") and job.owner == scope.owner):
+        raise Forbidden("Clerks change only jobs of kind predict or import that their own key submitted.")
+    return job
 
 
 def _locked(session: Session, id: str) -> tables.Job:

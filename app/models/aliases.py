@@ -7,12 +7,14 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app.access import audit
-from app.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
+from app.config import settings
+from app.errors import Conflict, Forbidden, InvalidInput, NotFound, PreconditionFailed
 from app.models.convergence import unconverged
 from app.models.schemas import Alias, MovedAlias
 from app.store import tables
 from app.store.db import writing
 from app.store.lookup import by_ref, check_name
+from app.store.scope import scope_of
 
 V = tables.ModelVersion
 # a smaller copy takes nobody's place before an alias names it
@@ -32,6 +34,8 @@ def set_alias(session: Session, ref: str, alias: str, version: int, if_match: in
     ------
     NotFound
         No such model or version.
+    Forbidden
+        The alias is protected, and the key may not promote to it.
     Conflict
         The model has as many aliases as it may have.
     PreconditionFailed
@@ -46,6 +50,7 @@ def point_alias(
 ) -> MovedAlias:
     """As :func:`set_alias`, in the caller's transaction, which has locked the model."""
     check_name(alias)
+    require_promotes(session, alias)
     target = version_of(session, model, version, None)
     at = (tables.Alias.model_id == model.id, tables.Alias.name == alias)
     current = session.scalars(select(tables.Alias.revision).where(*at)).one_or_none()
@@ -76,6 +81,8 @@ def delete_alias(session: Session, ref: str, alias: str, if_match: int | None = 
     ------
     NotFound
         No such model or alias.
+    Forbidden
+        The alias is protected, and the key may not promote to it.
     PreconditionFailed
         The alias has another revision.
     """
@@ -85,10 +92,27 @@ def delete_alias(session: Session, ref: str, alias: str, if_match: int | None = 
         current = session.scalars(select(tables.Alias.revision).where(*at)).one_or_none()
         if current is None:
             raise NotFound(f"the model has no alias {alias!r:.80}")
+        require_promotes(session, alias)
         if if_match is not None and if_match != current:
             raise PreconditionFailed(f"the alias has revision {current}; If-Match names {if_match}")
         audit.changed(session, model, {f"alias {alias}": _pointed_to(session, model, alias)}, {f"alias {alias}": None})
         session.execute(delete(tables.Alias).where(*at))
+
+
+def may_move(session: Session, alias: str) -> bool:
+    """Whether the session's key may move and remove the alias; False for protected ones without the right."""
+    scope = scope_of(session)
+    if scope is None or scope.administers or scope.promotes:
+        return True
+    return alias not in {name.strip() for name in settings().protected_aliases.split(",")}
+
+
+def require_promotes(session: Session, alias: str) -> None:
+    """Raise Forbidden where the alias is protected and the session's key may not move it."""
+    if not may_move(session, alias):
+        raise Forbidden(
+            f"The alias {alias!r} is protected; ask an administrator, or use a key that was created with `promotes`."
+        )
 
 
 def _pointed_to(session: Session, model: tables.Model, alias: str) -> int | None:

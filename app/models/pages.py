@@ -11,13 +11,14 @@ from app.access.authentication import VIEWER
 from app.datasets import service as datasets
 from app.datasets.schemas import EXTENSIONS
 from app.errors import NotFound
-from app.evaluations import comparisons
+from app.evaluations import bands, comparisons
 from app.evaluations import service as evaluations
 from app.evaluations.comparisons import Side
 from app.evaluations.schemas import ConfusedPair, Evaluation
 from app.evaluations.service import LabelOrder
 from app.http.parameters import Db, Number, PageToken, Ref
 from app.jobs.schemas import stored_request
+from app.models import aliases
 from app.models import service as models
 from app.models.schemas import ModelVersion
 from app.predictions import codes, explanations, thresholds
@@ -58,6 +59,7 @@ def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = 
         model=model,
         versions=versions,
         unconverged=unconverged,
+        movable={alias.name for alias in model.aliases if aliases.may_move(session, alias.name)},
         newest_measured=measured[0].version if measured else None,
         elsewhere={version.version for version in measured if _test_rows(version) != _test_rows(measured[0])},
         feedback=reported,
@@ -92,6 +94,8 @@ def show_version(
         version=version,
         evaluations=measured,
         chosen=chosen,
+        parted=bands.parted(chosen.measures) if chosen else None,
+        band_columns=bands.COLUMNS,
         labels=evaluations.labels(session, chosen.id, offset, N_LABELS, None, order) if chosen else None,
         pairs=pairs,
         levels=_levels(chosen, pairs),

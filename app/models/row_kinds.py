@@ -77,7 +77,7 @@ def _columns_read(session: Session, trained: tables.Dataset, number: int) -> dic
     if trained.kind == "text":
         return found | {"text_columns": of_import.get("text_columns") or ["text"]}
     names = None if rows is None else files().manifest(rows.path)["feature_names"]
-    if trained.format in ("csv", "tsv", "xlsx") and names is not None and len(names) <= _MOST_NAMED:
+    if trained.format in ("csv", "tsv", "xlsx", "ods") and names is not None and len(names) <= _MOST_NAMED:
         return found | {"number_columns": names}
     return found
 

@@ -229,7 +229,7 @@ def _predictions(session: Session, present: list[str]) -> set[str]:
         J.state.not_in(sorted(FINAL_STATES)),
         (J.state == "succeeded") & (J.finished_at > db_now() - settings().keep_predictions_seconds),
     )
-    kept = set(session.scalars(select(J.id).where(J.kind == "predict", recent)))
+    kept = set(session.scalars(select(J.id).where(J.kind.in_(batch_predictions.KINDS), recent)))
     return {name for name in present if name.lstrip(".").split(".")[0] in kept}
 
 

@@ -12,7 +12,7 @@ from app.models import row_kinds
 from app.models import service as models
 from app.models.schemas import ModelVersion
 from app.predictions.model_cache import ModelCache
-from app.predictions.schemas import MEDIA_TYPES, BatchPredictRequest, PredictionPlan, SureRows
+from app.predictions.schemas import MEDIA_TYPES, BatchPredictRequest, PredictionFormat, PredictionPlan, SureRows
 from app.predictions.service import limits
 from app.predictions.sure_answers import promise
 from app.store import tables
@@ -21,6 +21,8 @@ from app.store.files import files
 from app.store.lookup import by_id, by_ref
 
 FOLDER = "predictions"
+# of jobs that leave a file there
+KINDS = ("predict", "suggest_rows", "wrong_labels")
 
 
 @dataclass(frozen=True)
@@ -118,12 +120,13 @@ def of_job(session: Session, job_id: str) -> PredictionFile:
     """
     with reading(session):
         job = by_id(session, tables.Job, job_id)
-    if job.kind != "predict":
+    if job.kind not in KINDS:
         raise NotFound("the job makes no predictions")
     if job.state != "succeeded":
         raise Conflict(f"the job is {job.state}; its predictions are there once it has succeeded")
-    request = BatchPredictRequest.model_validate(job.request)
-    path = files().path(path_of(job.id, request.format))
+    format: PredictionFormat = job.request.get("format", "jsonl" if job.kind == "wrong_labels" else "parquet")
+    model = job.request["model"] or job.kind
+    path = files().path(path_of(job.id, format))
     if not path.is_file():
         raise NotFound("the predictions were removed after the time for which they are kept; ask for them again")
-    return PredictionFile(path, MEDIA_TYPES[request.format], f"{request.model}-{job.id[:8]}.{request.format}")
+    return PredictionFile(path, MEDIA_TYPES[format], f"{model}-{job.id[:8]}.{format}")

@@ -17,7 +17,9 @@ class TextInstance(BaseModel):
 
 class NamedInstance(BaseModel):
     model_config = _STRICT
-    features: dict[str, FiniteFloat]
+    features: dict[str, FiniteFloat | list[FiniteFloat]] = Field(
+        description="Numbers by name; of a column of lists the list, or its elements as `v.0`, `v.1` and so on."
+    )
 
 
 class RecordInstance(BaseModel):

@@ -159,14 +159,20 @@ def _malformed(instance: Any) -> str | None:
             return None if type(instance["record"]) is dict else "record is an object of columns"
         if fields == {"features"}:
             named = instance["features"]
-            good = type(named) is dict and _NUMBERS.issuperset(map(type, named.values()))
-            return None if good else "features is an object of numbers"
+            good = type(named) is dict and (
+                _NUMBERS.issuperset(map(type, named.values())) or all(map(_holds_numbers, named.values()))
+            )
+            return None if good else "features is an object of numbers, or of lists of numbers"
         if fields == {"indices", "values"}:
             indices, values = instance["indices"], instance["values"]
             good = type(indices) is type(values) is list and {int}.issuperset(map(type, indices))
             good = good and _NUMBERS.issuperset(map(type, values))
             return None if good else "indices is a list of integers and values a list of numbers"
     return "an instance is {text}, {record}, {features}, {indices, values} or a list of numbers"
+
+
+def _holds_numbers(value: Any) -> bool:
+    return type(value) in _NUMBERS or (type(value) is list and _NUMBERS.issuperset(map(type, value)))
 
 
 class _Wanted(NamedTuple):

@@ -17,6 +17,7 @@ from app.access.authentication import admit
 from app.access.keys import Principal
 from app.access.schemas import Role
 from app.errors import InvalidInput, Item, Malformed, PolymarginError
+from app.features.names import list_widths
 from app.http.parameters import opened
 from app.http.problems import items, problem_of, refused_parameters
 from app.predictions.inference import loaded_model
@@ -79,8 +80,8 @@ def _as_bearer(authorization: str) -> str:
     return f"Bearer {shown.partition(':')[2]}"
 
 
-_viewer, _editor = _needs("viewer"), _needs("editor")
-VIEWER, EDITOR = Depends(_viewer), Depends(_editor)
+_viewer, _clerk = _needs("viewer"), _needs("clerk")
+VIEWER, CLERK = Depends(_viewer), Depends(_clerk)
 
 
 async def answered(request: Request, ref: str, answer: Callable[[Request, LoadedModel, bytes], Response]) -> Response:
@@ -145,6 +146,15 @@ def object_of(content: bytes) -> dict[str, Any]:
 def answer_json(document: Any, status: int = 200) -> Response:
     """A document as an answer."""
     return Response(orjson.dumps(document), status, media_type="application/json")
+
+
+def lists_of(loaded: LoadedModel) -> dict[str, int]:
+    """The columns of lists that a model of a table reads, and the length of each list."""
+    columns = loaded.features.columns
+    if columns is None:
+        return {}
+    known = {*columns.texts, *columns.numbers, *columns.categories}
+    return {name: width for name, width in list_widths(columns.numbers).items() if name not in known}
 
 
 def reads_texts(loaded: LoadedModel) -> bool:

@@ -26,7 +26,7 @@ from app.predictions.inference import infer, most_instances
 from app.predictions.model_cache import LoadedModel
 from app.predictions.service import MAX_LABELS, MAX_TOP
 from app.protocols.adapter import (
-    EDITOR,
+    CLERK,
     VIEWER,
     ProtocolRoute,
     answer_json,
@@ -117,7 +117,7 @@ async def annif_suggest_batch(request: Request, ref: Ref, limit: _Limit = 10, th
     "/projects/{ref}/learn",
     status_code=204,
     response_class=Response,
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     responses=responses(401, 403, 404, 409, 413, 422, 507),
 )
 async def annif_learn(request: Request, ref: Ref) -> Response:

@@ -2,13 +2,15 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Any, Literal
 
+import orjson
+
 from app.errors import InvalidInput, Item, Malformed
 from app.predictions.model_cache import LoadedModel
-from app.protocols.adapter import reads_texts, require_few
+from app.protocols.adapter import lists_of, reads_texts, require_few
 from app.storable_text import require_storable
 from app.values import canonical
 
@@ -51,12 +53,12 @@ def from_csv(loaded: LoadedModel, content: bytes, most: int) -> list[Any]:
         raise Malformed("The body is empty; CSV with a head was expected.")
     require_few(len(rows), most, "")
     require_storable([head, *rows])
-    kind, instances = _kind(loaded), []
+    kind, lists, instances = _kind(loaded), lists_of(loaded), []
     _require_once(kind, head, "")
     for number, row in enumerate(rows):
         if len(row) != len(head):
             raise _fault(f"{len(row)} cells below a head of {len(head)}", f"/{number}")
-        instances.append(_instance(kind, head, _cells(loaded, kind, head, row, number)))
+        instances.append(_instance(kind, head, _cells(loaded, kind, head, row, number, lists)))
     return instances
 
 
@@ -115,14 +117,19 @@ def _instance(kind: _Kind, columns: Sequence[str], row: Sequence[Any]) -> Any:
 
 
 def _cells(
-    loaded: LoadedModel, kind: _Kind, head: Sequence[str], row: Sequence[str], number: int
-) -> Sequence[str | float | None]:
+    loaded: LoadedModel,
+    kind: _Kind,
+    head: Sequence[str],
+    row: Sequence[str],
+    number: int,
+    lists: Collection[str],
+) -> Sequence[Any]:
     """Cells of CSV as the values that they encode."""
     columns = loaded.features.columns
     if columns is not None:
         as_numbers = set(columns.numbers)
         return [
-            _numbers([cell], number)[0] if name in as_numbers else cell or None
+            _numbers([cell], number)[0] if name in as_numbers else _list(cell) if name in lists else cell or None
             for name, cell in zip(head, row, strict=True)
         ]
     return row if kind == "texts" else _numbers(row, number)
@@ -135,6 +142,14 @@ def _numbers(row: Sequence[str], number: int) -> list[float | None]:
         return [float(canonical(cell, "number")) if cell.strip() else None for cell in row]
     except ValueError:
         raise _fault("a cell is no number", f"/{number}") from None
+
+
+def _list(cell: str) -> Any:
+    """The list that pandas or JSON writes into a cell; what is none is left to the model's own check."""
+    try:
+        return orjson.loads(cell)
+    except orjson.JSONDecodeError:
+        return cell or None
 
 
 def _fault(detail: str, pointer: str) -> InvalidInput:

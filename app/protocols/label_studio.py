@@ -18,11 +18,12 @@ from app.http.problems import responses
 from app.predictions.inference import infer, loaded_model, most_instances
 from app.predictions.model_cache import LoadedModel
 from app.protocols.adapter import (
-    EDITOR,
+    CLERK,
     VIEWER,
     ProtocolRoute,
     answer_json,
     answered,
+    lists_of,
     object_of,
     reads_texts,
     report_feedback,
@@ -78,7 +79,7 @@ async def label_studio_predict(request: Request, ref: Ref) -> Response:
     return await answered(request, ref, _predicted)
 
 
-@router.post("/webhook", dependencies=[EDITOR], responses=_ASKING | responses(403, 507))
+@router.post("/webhook", dependencies=[CLERK], responses=_ASKING | responses(403, 507))
 async def label_studio_webhook(request: Request, ref: Ref) -> Response:
     """Keep an annotation that was made or changed as feedback; other events of a project are taken notice of."""
     return await answered(request, ref, _noticed)
@@ -203,7 +204,7 @@ def _instances(loaded: LoadedModel, control: _Control, tasks: list[dict[str, Any
         known = set(
             (loaded.features.names() or ())
             if columns is None
-            else (*columns.texts, *columns.numbers, *columns.categories)
+            else (*columns.texts, *columns.numbers, *columns.categories, *lists_of(loaded))
         )
         return [{form: {name: value for name, value in data.items() if name in known}} for data in tasks]
     for at, data in enumerate(tasks):

@@ -1,10 +1,11 @@
 """The Open Inference Protocol (version 2 of KServe's, Triton's and MLServer's), JSON and binary tensors.
 
 Texts are one BYTES input; features one input of numbers, shape [rows, features]; records one input a column, shape
-[rows].
+[rows], or of a column of lists [rows, elements].
 """
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from app.errors import InvalidInput, Item, Malformed, TooLarge
+from app.features.names import rolled
 from app.http.parameters import Number, Ref
 from app.http.problems import responses
 from app.operation import readiness
@@ -23,6 +25,7 @@ from app.protocols.adapter import (
     VIEWER,
     ProtocolRoute,
     answer_json,
+    lists_of,
     object_of,
     reads_texts,
     require_few,
@@ -103,7 +106,10 @@ def _metadata(loaded: LoadedModel) -> Response:
     if reads_texts(loaded):
         inputs = [{"name": "text", "datatype": "BYTES", "shape": [-1]}]
     elif columns is not None:
-        inputs = [{"name": name, "datatype": "FP64", "shape": [-1]} for name in columns.numbers]
+        inputs = [
+            {"name": name, "datatype": "FP64", "shape": [-1] if width is None else [-1, width]}
+            for name, width in rolled(columns.numbers).items()
+        ]
         words = (*columns.categories, *columns.texts)
         inputs += [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in words]
     else:
@@ -150,7 +156,7 @@ def _infer(request: Request, loaded: LoadedModel, content: bytes) -> Response:
         raise _fault("parameters are an object", "/parameters")
     of_records = loaded.features.columns is not None
     if of_records:
-        instances = _records(inputs, most_instances(request))
+        instances = _records(inputs, lists_of(loaded), most_instances(request))
     else:
         instances = _instances(inputs, "text" if reads_texts(loaded) else "features", most_instances(request))
     wanted = _wanted(document, parameters, loaded)
@@ -213,17 +219,23 @@ def _instances(inputs: list[Tensor], name: str, most: int) -> list[Any]:
     return [{"text": text} for text in tensor.values]
 
 
-def _records(inputs: list[Tensor], most: int) -> list[Any]:
+def _records(inputs: list[Tensor], lists: Mapping[str, int], most: int) -> list[Any]:
     """Rows of a table, of which each input is a column; NaN, and an empty string, is missing."""
-    lengths = {int(np.prod(tensor.shape)) for tensor in inputs}
+    lengths = {_n_rows(tensor, lists) for tensor in inputs}
     if len(lengths) != 1 or lengths == {0}:
-        raise _fault("each column is an input of as many values as there are rows, and at least one", "/inputs")
-    require_few(lengths.pop(), most, "/inputs/0/shape")
-    columns = []
+        raise _fault(
+            "each column is an input of as many values as there are rows, and at least one; a column of lists has the "
+            "shape [rows, elements]",
+            "/inputs",
+        )
+    n_rows = lengths.pop()
+    require_few(n_rows, most, "/inputs/0/shape")
+    columns: list[list[Any]] = []
     for tensor in inputs:
-        if isinstance(tensor.values, np.ndarray):
-            values: list[Any] = _as_written(tensor.values.ravel())
-            columns.append([None if value != value else value for value in values])
+        if isinstance(tensor.values, np.ndarray) and tensor.name in lists:
+            columns.append([_as_written(row) for row in tensor.values.reshape(n_rows, -1)])
+        elif isinstance(tensor.values, np.ndarray):
+            columns.append(_as_written(tensor.values.ravel()))
         else:
             columns.append([value or None for value in tensor.values])
     names = [tensor.name for tensor in inputs]
@@ -232,11 +244,18 @@ def _records(inputs: list[Tensor], most: int) -> list[Any]:
     return [{"record": dict(zip(names, row, strict=True))} for row in zip(*columns, strict=True)]
 
 
+def _n_rows(tensor: Tensor, lists: Mapping[str, int]) -> int:
+    n_values = int(np.prod(tensor.shape))
+    if tensor.name not in lists or n_values == 0 or not isinstance(tensor.values, np.ndarray):
+        return n_values
+    return tensor.shape[0] if len(tensor.shape) > 1 else 1
+
+
 def _as_written(values: np.ndarray) -> list[Any]:
-    """Numbers as Python's; of short floats the shortest decimal, as files and JSON have it."""
+    """Numbers as Python's, None for NaN; of short floats the shortest decimal, as files and JSON have it."""
     if values.dtype.kind == "f" and values.dtype.itemsize < np.dtype(np.float64).itemsize:
-        return [float(str(value)) for value in values]
-    return list(values.tolist())
+        return [None if value != value else float(str(value)) for value in values]
+    return [None if value != value else value for value in values.tolist()]
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,22 @@
 """Review queues of a remote service."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import orjson
 
 from app.jobs.client import Job, job_of
 from app.jobs.schemas import Job as JobBody
+from app.remote.files import post_file, receive_file
 from app.remote.transport import Transport
 from app.reviews.schemas import (
     ClaimedRows,
     ClaimRequest,
     DecisionRequest,
+    FoundLabels,
+    ImportedDecisions,
+    ReleaseRequest,
     Review,
     ReviewRequest,
     ReviewRow,
@@ -73,6 +78,20 @@ class Reviews:
         request = ClaimRequest(count=count, minutes=minutes, state=state)
         return self._transport.post(ClaimedRows, f"/reviews/{review}/claim", request).rows
 
+    def release(self, review: str, rows: Sequence[int]) -> None:
+        """Give claimed rows back before their leases end."""
+        body = ReleaseRequest(rows=[*rows]).model_dump_json().encode()
+        headers = {"Content-Type": "application/json"}
+        self._transport.send("POST", f"/reviews/{review}/release", content=body, headers=headers)
+
+    def labels(
+        self, review: str, search: str | None = None, limit: int = 20, language: str | None = None
+    ) -> FoundLabels:
+        """Labels of the reviewed version whose label, notation or names contain all words of the search."""
+        return self._transport.get(
+            FoundLabels, f"/reviews/{review}/labels", search=search, limit=limit, language=language
+        )
+
     def decide(
         self,
         review: str,
@@ -96,10 +115,37 @@ class Reviews:
         response = self._transport.send("PUT", f"/reviews/{review}/decisions/{row}", content=body, headers=headers)
         return ReviewRow.model_validate(orjson.loads(response.content))
 
-    def undo(self, review: str, row: int, revision: int | None = None) -> ReviewRow:
-        """Withdraw your own decision or skip of a row; raises PreconditionFailedError as :meth:`decide` does."""
-        response = self._transport.send("DELETE", f"/reviews/{review}/decisions/{row}", headers=_match(revision))
+    def undo(self, review: str, row: int, revision: int | None = None, minutes: float | None = None) -> ReviewRow:
+        """Withdraw your own decision or skip of a row; raises PreconditionFailedError as :meth:`decide` does.
+
+        Parameters
+        ----------
+        minutes : float, optional
+            For so long you have the row again; None: anybody can claim it.
+        """
+        path, params = f"/reviews/{review}/decisions/{row}", {"minutes": minutes}
+        response = self._transport.send("DELETE", path, params=params, headers=_match(revision))
         return ReviewRow.model_validate(orjson.loads(response.content))
+
+    def save_sheet(self, review: str, path: str | Path, state: State | None = None) -> int:
+        """Save the rows as a workbook (.xlsx) with a column for decisions; returns its bytes."""
+        return receive_file(self._transport, f"/reviews/{review}/sheet", Path(path), {"state": state})
+
+    def import_decisions(self, review: str, path: str | Path, new_labels: bool = False) -> ImportedDecisions:
+        """Record the decisions of a workbook of :meth:`save_sheet` that people edited, or of a CSV file of it.
+
+        Parameters
+        ----------
+        new_labels : bool, default False
+            Accept labels that the model does not know.
+
+        Returns
+        -------
+        ImportedDecisions
+            ``problems`` lists the lines that were not understood, or whose rows changed meanwhile.
+        """
+        content = post_file(self._transport, f"/reviews/{review}/decisions", Path(path), {"new_labels": new_labels})
+        return ImportedDecisions.model_validate_json(content)
 
     def append(
         self, review: str, dataset: str | None = None, part: Literal["train", "test", "validation"] | None = None

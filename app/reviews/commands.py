@@ -1,5 +1,6 @@
 """Commands: reviews."""
 
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -105,6 +106,34 @@ def claim(review: Ref, json: Json = False, **given: Any) -> None:
 
 
 @reviews.command()
+def release(
+    review: Ref,
+    rows: Annotated[list[int], typer.Argument(metavar="ROW...", help="Numbers of the rows in the dataset, from 0.")],
+) -> None:
+    """Give claimed rows back before their leases end."""
+    with Client() as client:
+        client.reviews.release(review, rows)
+
+
+@reviews.command()
+def labels(
+    review: Ref,
+    search: Annotated[str | None, typer.Argument(metavar="[WORDS]", help="Words of a label, notation or name.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many labels to list, at most.")] = 20,
+    language: Annotated[str | None, typer.Option(help="Language of the names, if there are several.")] = None,
+    json: Json = False,
+) -> None:
+    """Search the labels that the rows can have."""
+    with Client() as client:
+        found = client.reviews.labels(review, search, limit, language)
+    if json:
+        print_json(found)
+        return
+    shown = [(each.label, each.name, " › ".join(each.path)) for each in found.labels]
+    console(json).print(table(["label", "name", "below"], shown))
+
+
+@reviews.command()
 def decide(
     review: Ref,
     row: Row,
@@ -126,6 +155,48 @@ def decide(
 
 
 @reviews.command()
+def export(
+    review: Ref,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Workbook to write (.xlsx).", dir_okay=False)],
+    state: Annotated[
+        str | None,
+        typer.Option(metavar="open|claimed|decided|disputed|skipped", help="Only rows in this state."),
+    ] = None,
+) -> None:
+    """Save the rows as a workbook with a column for decisions, to be edited and imported."""
+    with Client() as client:
+        n_bytes = client.reviews.save_sheet(review, file, cast(State | None, state))
+    console(False).print(f"{n_bytes} bytes: {file}")
+
+
+@reviews.command("import")
+def import_(
+    review: Ref,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Edited workbook, or a CSV file of it.", exists=True, dir_okay=False)
+    ],
+    new_labels: Annotated[
+        bool, typer.Option("--new-labels", help="Accept labels that the model does not know.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Record the decisions of an edited workbook, and list the lines that were not understood."""
+    with Client() as client:
+        found = client.reviews.import_decisions(review, file, new_labels)
+    if json:
+        print_json(found)
+        return
+    out = console(json)
+    out.print(
+        f"{found.n_decided} decided, {found.n_unchanged} unchanged, {found.n_empty} without a decision, "
+        f"{found.n_problems} not understood"
+    )
+    if found.problems:
+        shown = [(each.line, each.row, each.detail) for each in found.problems]
+        out.print(table(["line", "row", "problem"], shown))
+
+
+@reviews.command()
 @fields_of(DecidedRowsRequest)
 def append(
     review: Ref,
@@ -142,10 +213,16 @@ def append(
 
 
 @reviews.command()
-def undo(review: Ref, row: Row, revision: Revision = None, json: Json = False) -> None:
+def undo(
+    review: Ref,
+    row: Row,
+    revision: Revision = None,
+    minutes: Annotated[float | None, typer.Option(help="Claim the row again for so long.")] = None,
+    json: Json = False,
+) -> None:
     """Withdraw your own decision of a row."""
     with Client() as client:
-        found = client.reviews.undo(review, row, revision)
+        found = client.reviews.undo(review, row, revision, minutes)
     if json:
         print_json(found)
         return

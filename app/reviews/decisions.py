@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import and_, exists, or_, select
+from sqlalchemy import and_, exists, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, Item, NotFound, PreconditionFailed
@@ -31,7 +31,7 @@ def claim(session: Session, ref: str, request: ClaimRequest) -> list[ReviewRow]:
     NotFound
         There is no such queue.
     """
-    person = _person(session)
+    person = caller(session)
     with writing(session):
         review = by_ref(session, tables.Review, ref)
         now: float = session.scalars(select(db_now())).one()
@@ -43,7 +43,21 @@ def claim(session: Session, ref: str, request: ClaimRequest) -> list[ReviewRow]:
         for row in rows:
             row.claimed_by, row.lease_until = person, now + 60.0 * request.minutes
         session.flush()
-        return _show(session, rows, person, now)
+        return _show(session, review, rows, person, now)
+
+
+def release(session: Session, ref: str, numbers: Sequence[int]) -> None:
+    """Give rows back that the caller has claimed, so that others can claim them; other rows stay as they are.
+
+    Raises
+    ------
+    NotFound
+        There is no such queue.
+    """
+    with writing(session):
+        review = by_ref(session, tables.Review, ref)
+        own = R.review_id == review.id, R.row.in_(numbers), R.claimed_by == caller(session)
+        session.execute(update(R).where(*own).values(claimed_by=None, lease_until=None))
 
 
 def decide(session: Session, ref: str, number: int, request: DecisionRequest, if_match: int | None = None) -> ReviewRow:
@@ -70,13 +84,13 @@ def decide(session: Session, ref: str, number: int, request: DecisionRequest, if
     problem = None if request.label is None else label_problem(request.label.strip())
     if problem is not None:
         raise InvalidInput("label is invalid", [Item(problem, "/label")])
-    person = _person(session)
+    person = caller(session)
     with writing(session):
         review, row, now = _locked(session, ref, number)
         given = {each.person: each for each in _opinions(session, review.id, [number])}
         own = given.get(person)
         if own is not None and (own.label, own.comment) == (request.label, request.comment):
-            return _show(session, [row], person, now)[0]
+            return _show(session, review, [row], person, now)[0]
         _require_revision(row, if_match)
         _require_not_appended(session, row)
         if row.claimed_by not in (None, person) and row.lease_until is not None and row.lease_until > now:
@@ -90,11 +104,22 @@ def decide(session: Session, ref: str, number: int, request: DecisionRequest, if
         own.label, own.comment, own.decided_at = request.label, request.comment, now
         _follow(row, list(given.values()), review.opinions)
         session.flush()
-        return _show(session, [row], person, now)[0]
+        return _show(session, review, [row], person, now)[0]
 
 
-def undo(session: Session, ref: str, number: int, if_match: int | None = None) -> ReviewRow:
+def undo(
+    session: Session, ref: str, number: int, if_match: int | None = None, minutes: float | None = None
+) -> ReviewRow:
     """Withdraw what the caller said of a row; without an opinion of the caller, nothing changes.
+
+    Parameters
+    ----------
+    number : int
+        Of the row in the dataset.
+    if_match : int, optional
+        The revision that the row must have now; None: whatever it has.
+    minutes : float, optional
+        For so long the caller has the row again; None: anybody can claim it.
 
     Raises
     ------
@@ -103,7 +128,7 @@ def undo(session: Session, ref: str, number: int, if_match: int | None = None) -
     PreconditionFailed
         The row has another revision.
     """
-    person = _person(session)
+    person = caller(session)
     with writing(session):
         review, row, now = _locked(session, ref, number)
         given = _opinions(session, review.id, [number])
@@ -113,8 +138,10 @@ def undo(session: Session, ref: str, number: int, if_match: int | None = None) -
             _require_not_appended(session, row)
             session.delete(own[0])
             _follow(row, [each for each in given if each.person != person], review.opinions)
+            if minutes is not None:
+                row.claimed_by, row.lease_until = person, now + 60.0 * minutes
             session.flush()
-        return _show(session, [row], person, now)[0]
+        return _show(session, review, [row], person, now)[0]
 
 
 def rows(session: Session, ref: str, limit: int, after: int | None = None, state: str | None = None) -> ReviewRowPage:
@@ -140,10 +167,11 @@ def rows(session: Session, ref: str, limit: int, after: int | None = None, state
             query = query.where(R.state == state)
         found = session.scalars(query.order_by(R.place).limit(limit + 1)).all()
         next_place = found[limit - 1].place if len(found) > limit else None
-        return ReviewRowPage(rows=_show(session, found[:limit], _person(session), now), next_place=next_place)
+        return ReviewRowPage(rows=_show(session, review, found[:limit], caller(session), now), next_place=next_place)
 
 
-def _person(session: Session) -> str:
+def caller(session: Session) -> str:
+    """Whom the caller's decisions are counted for."""
     scope = scope_of(session)
     return (scope and scope.owner) or "unknown"
 
@@ -190,23 +218,29 @@ def _opinions(session: Session, review_id: str, numbers: Sequence[int]) -> Seque
     return session.scalars(query, execution_options=_FRESH).all()
 
 
-def _show(session: Session, found: Sequence[tables.ReviewRow], person: str, now: float) -> list[ReviewRow]:
+def _show(
+    session: Session, review: tables.Review, found: Sequence[tables.ReviewRow], person: str, now: float
+) -> list[ReviewRow]:
     given: dict[int, list[Any]] = {row.row: [] for row in found}
     if found:
-        for each in _opinions(session, found[0].review_id, list(given)):
+        for each in _opinions(session, review.id, list(given)):
             given[each.row].append(each)
-    return [_row(row, given[row.row], person, now) for row in found]
+    blind = review.sure_share > 0
+    return [_row(row, given[row.row], person, now, blind) for row in found]
 
 
-def _row(row: tables.ReviewRow, given: Sequence[tables.ReviewOpinion], person: str, now: float) -> ReviewRow:
+def _row(
+    row: tables.ReviewRow, given: Sequence[tables.ReviewOpinion], person: str, now: float, blind: bool
+) -> ReviewRow:
     live = row.lease_until is not None and row.lease_until > now
+    hidden = {"probability": None} if blind and row.state != "decided" else {}
     everyones = row.state in ("decided", "disputed")  # a second opinion must not know the first
     return ReviewRow(
         row=row.row,
         id=row.row_id,
         text=row.text,
         record=row.record,
-        alternatives=[Alternative.model_validate(each) for each in row.alternatives],
+        alternatives=[Alternative.model_validate(each | hidden) for each in row.alternatives],
         sure=row.sure if row.state == "decided" else None,
         state="claimed" if live and row.state == "open" else row.state,
         label=row.label,

@@ -2,15 +2,18 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
-from app.access.authentication import EDITOR, VIEWER
+from app.access.authentication import CLERK, EDITOR, VIEWER
+from app.datasets import upload_routes as uploads
+from app.datasets.upload_routes import Received
 from app.http.bodies import JsonBody
-from app.http.parameters import V1, Db, Once, PageSize, PageToken, Ref, point_to, revision
+from app.http.parameters import REVIEWS, V1, Db, Once, PageSize, PageToken, Ref, opened, point_to, revision
 from app.http.problems import responses
 from app.jobs import service as jobs
 from app.jobs.schemas import Job
-from app.reviews import decisions
+from app.predictions.schemas import LANGUAGE_PATTERN
+from app.reviews import decisions, label_search, sheets
 from app.reviews import service as reviews
 from app.reviews.decided_rows import append_decided
 from app.reviews.schemas import (
@@ -18,6 +21,9 @@ from app.reviews.schemas import (
     ClaimRequest,
     DecidedRowsRequest,
     DecisionRequest,
+    FoundLabels,
+    ImportedDecisions,
+    ReleaseRequest,
     Review,
     ReviewRequest,
     ReviewRow,
@@ -28,10 +34,10 @@ from app.schemas import Page
 from app.store import tables
 from app.store.idempotency import fingerprint, idempotent
 
-router = APIRouter(prefix=f"{V1}/reviews", tags=["reviews"])
+router = APIRouter(prefix=REVIEWS, tags=["reviews"])
 
 _request, _claim, _decision = JsonBody(ReviewRequest), JsonBody(ClaimRequest), JsonBody(DecisionRequest)
-_append = JsonBody(DecidedRowsRequest)
+_append, _release = JsonBody(DecidedRowsRequest), JsonBody(ReleaseRequest)
 _Row = Annotated[int, Path(ge=0, lt=2**53, description="Number of the row in the dataset, from 0.")]
 _Match = Annotated[str | None, Header(description="The revision of the row in double quotes, or absent for any.")]
 
@@ -45,7 +51,7 @@ def list_reviews(session: Db, page_size: PageSize = 100, page_token: PageToken =
 @router.post(
     "",
     status_code=201,
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_request.schema,
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
@@ -85,7 +91,7 @@ def list_review_rows(
 
 @router.post(
     "/{ref}/claim",
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_claim.schema,
     responses=responses(400, 401, 403, 404, 413, 415, 422, 507),
 )
@@ -94,9 +100,75 @@ def claim_rows(session: Db, ref: Ref, body: Annotated[ClaimRequest, Depends(_cla
     return ClaimedRows(rows=decisions.claim(session, ref, body))
 
 
+@router.post(
+    "/{ref}/release",
+    status_code=204,
+    dependencies=[CLERK],
+    openapi_extra=_release.schema,
+    responses=responses(400, 401, 403, 404, 413, 415, 422, 507),
+)
+def release_rows(session: Db, ref: Ref, body: Annotated[ReleaseRequest, Depends(_release)]) -> None:
+    """Give claimed rows back before their leases end."""
+    decisions.release(session, ref, body.rows)
+
+
+@router.get("/{ref}/labels", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))
+def find_review_labels(
+    request: Request,
+    session: Db,
+    ref: Ref,
+    search: Annotated[
+        str | None,
+        Query(min_length=1, max_length=1000, description="Words that a label, its notation or its names contain."),
+    ] = None,
+    label: Annotated[
+        list[str] | None, Query(max_length=100, description="Only these labels, in place of a search.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
+    language: Annotated[
+        str | None,
+        Query(pattern=LANGUAGE_PATTERN, max_length=100, description="Language of the names, if there are several."),
+    ] = None,
+) -> FoundLabels:
+    """Search the labels of the reviewed version by label, notation or name, for a field in which people type."""
+    return label_search.find(session, request.app.state.models, ref, search, label or [], limit, language)
+
+
+@router.get("/{ref}/sheet", dependencies=[VIEWER], responses=responses(401, 404, 422))
+def get_review_sheet(
+    session: Db, ref: Ref, state: Annotated[State | None, Query(description="Only rows in this state.")] = None
+) -> Response:
+    """Download the rows as a workbook (.xlsx) with a column for decisions, to be edited and sent back."""
+    name, content = sheets.write(session, ref, state)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.xlsx"'}
+    return Response(content, media_type=sheets.MEDIA_TYPE, headers=headers)
+
+
+def _reviewed(request: Request, ref: Ref) -> None:
+    with opened(request) as session:
+        reviews.get(session, ref)
+
+
+@router.post(
+    "/{ref}/decisions",
+    dependencies=[CLERK],
+    openapi_extra=uploads.SCHEMA,
+    responses=responses(400, 401, 403, 404, 413, 415, 422, 507),
+)
+def import_review_decisions(
+    request: Request,
+    session: Db,
+    ref: Ref,
+    file: Annotated[Received, uploads.received_after(_reviewed)],
+    new_labels: Annotated[bool, Query(description="Accept labels that the model does not know.")] = False,
+) -> ImportedDecisions:
+    """Record the decisions of an edited workbook, or of a CSV file with its columns; lines that fail are listed."""
+    return sheets.read(session, request.app.state.models, ref, file.upload.path, new_labels)
+
+
 @router.put(
     "/{ref}/decisions/{row}",
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_decision.schema,
     responses=responses(400, 401, 403, 404, 409, 412, 413, 415, 422, 507),
 )
@@ -132,9 +204,18 @@ def append_decided_rows(
     return job
 
 
-@router.delete("/{ref}/decisions/{row}", dependencies=[EDITOR], responses=responses(401, 403, 404, 412, 422, 507))
-def undo_decision(session: Db, response: Response, ref: Ref, row: _Row, if_match: _Match = None) -> ReviewRow:
+@router.delete("/{ref}/decisions/{row}", dependencies=[CLERK], responses=responses(401, 403, 404, 412, 422, 507))
+def undo_decision(
+    session: Db,
+    response: Response,
+    ref: Ref,
+    row: _Row,
+    minutes: Annotated[
+        float | None, Query(ge=0.1, le=1440, description="Claim the row again for so long; absent: anybody can.")
+    ] = None,
+    if_match: _Match = None,
+) -> ReviewRow:
     """Withdraw your own decision or skip of a row."""
-    undone = decisions.undo(session, ref, row, revision(if_match))
+    undone = decisions.undo(session, ref, row, revision(if_match), minutes)
     response.headers["ETag"] = f'"{undone.revision}"'
     return undone

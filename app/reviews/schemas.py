@@ -19,8 +19,8 @@ class ReviewRequest(BaseModel):
 
     name: Name = Field(description="Name of the queue.")
     job: Name = Field(
-        description="Id of a job of kind `predict` with `format` parquet and a `threshold` or `min_precision`. Its "
-        "rows that are not sure go into the queue."
+        description="Id of a job of kind `predict` with `format` parquet and a `threshold` or `min_precision`, whose "
+        "rows that are not sure go into the queue; or of kind `suggest_rows`, whose rows all do."
     )
     sure_share: float = Field(
         default=0.0,
@@ -43,6 +43,16 @@ class ClaimRequest(BaseModel):
     minutes: float = Field(default=15.0, ge=0.1, le=1440, description="Rows not decided by then can be claimed again.")
     state: Literal["open", "disputed", "skipped"] = Field(
         default="open", description="Rows to claim. An arbiter claims disputed rows."
+    )
+
+
+class ReleaseRequest(BaseModel):
+    """Give claimed rows back before their leases end."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows: list[Annotated[int, Field(ge=0, lt=2**53)]] = Field(
+        min_length=1, max_length=MAX_CLAIM, description="Numbers of the rows in the dataset, from 0."
     )
 
 
@@ -80,7 +90,10 @@ class Alternative(BaseModel):
 
     label: str
     name: str | None
-    probability: float | None
+    probability: float | None = Field(
+        description="None until the row is decided if the queue has a share of sure rows, so that reviewers do not "
+        "know which they are."
+    )
 
 
 class Opinion(BaseModel):
@@ -169,6 +182,41 @@ class ClaimedRows(BaseModel):
     """Rows that are yours until their leases end, the least sure first; empty if none can be claimed."""
 
     rows: list[ReviewRow]
+
+
+class FoundLabel(BaseModel):
+    """A label that a row can have."""
+
+    label: str
+    name: str | None
+    notation: str | None
+    path: list[str] = Field(description="Names of the nodes above it in the label tree, from the top.")
+
+
+class FoundLabels(BaseModel):
+    """Labels that were searched for, the best matches first."""
+
+    labels: list[FoundLabel]
+    n_labels: int = Field(description="How many labels match.")
+
+
+class LineProblem(BaseModel):
+    """A line of a spreadsheet that was not understood."""
+
+    line: int = Field(description="Number in the sheet or file; the header is line 1.")
+    row: int | None = Field(description="Number of the row in the dataset; None if the line does not say.")
+    detail: str
+
+
+class ImportedDecisions(BaseModel):
+    """What a spreadsheet with decisions changed."""
+
+    n_rows: int = Field(description="Lines below the header that are not empty.")
+    n_decided: int = Field(description="Rows decided, or decided otherwise than before.")
+    n_unchanged: int = Field(description="Your decisions that the queue had already.")
+    n_empty: int = Field(description="Rows without a decision.")
+    n_problems: int
+    problems: list[LineProblem] = Field(description="The first 1000.")
 
 
 class ReviewRowPage(BaseModel):

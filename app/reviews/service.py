@@ -9,6 +9,7 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from app.curation.schemas import SuggestRowsRequest
 from app.datasets import versions as dataset_versions
 from app.errors import Conflict, InvalidInput, Item
 from app.predictions import batch_predictions
@@ -29,6 +30,8 @@ _AT_ONCE = 1000
 def create(session: Session, request: ReviewRequest) -> Review:
     """Create a queue from the rows of a prediction job that are not sure, and a random share of the sure ones.
 
+    Rows of a job that suggests rows all go into the queue.
+
     Raises
     ------
     NotFound
@@ -42,7 +45,7 @@ def create(session: Session, request: ReviewRequest) -> Review:
     file = batch_predictions.of_job(session, request.job)
     with reading(session):
         job = by_id(session, tables.Job, request.job)
-        asked = BatchPredictRequest.model_validate(job.request)
+        asked = _asked(job)
         if session.scalars(select(tables.Review.id).where(tables.Review.name == request.name)).first() is not None:
             raise taken
         dataset = dataset_versions.find(session, job.dataset_id, asked.dataset_version)
@@ -109,16 +112,28 @@ def delete(session: Session, ref: str) -> None:
         session.delete(review)
 
 
+def _asked(job: tables.Job) -> BatchPredictRequest | SuggestRowsRequest:
+    kind = SuggestRowsRequest if job.kind == "suggest_rows" else BatchPredictRequest
+    return kind.model_validate(job.request)
+
+
 def _rows(
-    file: batch_predictions.PredictionFile, asked: BatchPredictRequest, request: ReviewRequest, path: str
+    file: batch_predictions.PredictionFile,
+    asked: BatchPredictRequest | SuggestRowsRequest,
+    request: ReviewRequest,
+    path: str,
 ) -> list[dict[str, Any]]:
-    """The rows of the queue, the least sure first."""
-    if asked.format != "parquet":
+    """The rows of the queue: the least sure first, or in the order in which they were suggested.
+
+    Sampled sure rows have random places among them.
+    """
+    suggested = isinstance(asked, SuggestRowsRequest)
+    if isinstance(asked, BatchPredictRequest) and asked.format != "parquet":
         _refuse(f"the job wrote {asked.format}; a review needs a job with format=parquet")
     names = pq.read_schema(file.path).names
     if "labels" in names:
         _refuse("the model predicts sets of labels; a review needs a model that predicts one label per row")
-    if asked.threshold is None and asked.min_precision is None:
+    if isinstance(asked, BatchPredictRequest) and asked.threshold is None and asked.min_precision is None:
         _refuse("the job does not say which rows are sure; start it with min_precision or threshold")
     suffixes = [""] + [f"_{k}" for k in range(2, asked.top_k + 1) if f"label_{k}" in names]
     fields = [f"{field}{suffix}" for suffix in suffixes for field in ("label", "name", "probability")]
@@ -133,11 +148,11 @@ def _rows(
     if len(chosen) == 0:
         _refuse("all rows of the job are sure; nothing is left to review, or ask for a sure_share")
     corpus = open_corpus(files(), path)
-    found = []
+    found: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     for is_sure, answer in zip(sure[chosen].tolist(), answers.take(chosen).to_pylist(), strict=True):
         row = answer["row"]
         given = [{field: answer[f"{field}{s}"] for field in ("label", "name", "probability")} for s in suffixes]
-        found.append(
+        found[is_sure].append(
             {
                 "row": row,
                 "row_id": None if corpus.ids is None else corpus.ids[row],
@@ -149,9 +164,21 @@ def _rows(
                 "revision": 1,
             }
         )
-    # sure rows take their places among the others, so that nobody knows which they are
-    found.sort(key=lambda each: (_probability(each), each["row"]))
-    return [each | {"place": place} for place, each in enumerate(found)]
+    unsure = found[False]
+    if not suggested:
+        unsure.sort(key=lambda each: (_probability(each), each["row"]))
+    return [each | {"place": place} for place, each in enumerate(scattered(unsure, found[True], request.seed))]
+
+
+def scattered(unsure: list[dict[str, Any]], sampled: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
+    """Rows in order, with others at random places: by probability they would all be the last, and be known by that."""
+    draw = np.random.default_rng([seed, 1])
+    n = len(unsure) + len(sampled)
+    is_sampled = np.zeros(n, bool)
+    is_sampled[draw.permutation(n)[: len(sampled)]] = True
+    others = iter([sampled[at] for at in draw.permutation(len(sampled)).tolist()])
+    in_order = iter(unsure)
+    return [next(others if each else in_order) for each in is_sampled.tolist()]
 
 
 def _refuse(detail: str) -> None:

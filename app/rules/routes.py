@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from app.access.authentication import EDITOR, VIEWER
+from app.access.authentication import CLERK, EDITOR, VIEWER
 from app.http.bodies import JsonBody
 from app.http.parameters import V1, Db, Id, Once, PageSize, PageToken, Ref, point_to
 from app.http.problems import responses
@@ -92,7 +92,7 @@ _body, _rows = JsonBody(FeedbackRequest), JsonBody(FeedbackRowsRequest)
 @feedback_router.post(
     "",
     status_code=201,
-    dependencies=[EDITOR],
+    dependencies=[CLERK],
     openapi_extra=_body.schema,
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 503, 507),
 )

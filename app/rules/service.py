@@ -12,6 +12,7 @@ from app.datasets.versions import resolve_version
 from app.errors import Conflict, InvalidInput, Item
 from app.jobs import training_requests
 from app.jobs.schemas import TrainRequest, stored_request
+from app.models import aliases
 from app.models.service import model_row, version_row
 from app.rules import runs as rule_runs
 from app.rules.cron import next_moment
@@ -34,7 +35,8 @@ def create(session: Session, request: RuleRequest) -> Rule:
     NotFound
         No such model, dataset or hierarchy.
     Forbidden
-        Feedback is to be appended to a dataset that another key made.
+        Feedback is to be appended to a dataset that another key made, or the promotion's alias is protected and the
+        key may not promote to it.
     Conflict
         The name is taken, the workspace has as many as it may, or the dataset is not ready or was deleted.
     InvalidInput
@@ -55,6 +57,8 @@ def create(session: Session, request: RuleRequest) -> Rule:
         feedback = request.feedback or request.feedback_rows is not None
         if feedback:
             require_owner(session, dataset)
+        if request.promote is not None:
+            aliases.require_promotes(session, request.promote.alias)
         now: float = session.scalars(select(db_now())).one()
         row = R(
             id=new_id(),
@@ -112,11 +116,13 @@ def set_enabled(session: Session, ref: str, enabled: bool) -> Rule:
     NotFound
         There is none.
     Forbidden
-        Another key made it.
+        Another key made it, or it promotes to a protected alias and the key may not.
     """
     with writing(session):
         row = by_ref(session, R, ref, lock=True)
         require_owner(session, row)
+        if enabled and row.promote is not None:
+            aliases.require_promotes(session, row.promote["alias"])
         if enabled and not row.enabled and row.cron is not None:
             row.due_at = next_moment(row.cron, row.time_zone, session.scalars(select(db_now())).one())
         row.enabled = enabled

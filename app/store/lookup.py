@@ -31,8 +31,10 @@ Row = TypeVar(
     tables.Review,
     tables.Rule,
     tables.RuleRun,
+    tables.Webhook,
+    tables.WebhookDelivery,
 )
-Named = TypeVar("Named", tables.Dataset, tables.Hierarchy, tables.Model, tables.Review, tables.Rule)
+Named = TypeVar("Named", tables.Dataset, tables.Hierarchy, tables.Model, tables.Review, tables.Rule, tables.Webhook)
 
 MAX_PAGE = 1000
 

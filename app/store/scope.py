@@ -28,11 +28,17 @@ class Scope:
         Name of the key that acts, and owns what it makes.
     administers : bool
         It may delete what others own.
+    edits : bool
+        It may train, and change what others see; a clerk's may not.
+    promotes : bool
+        It may move and remove protected aliases.
     """
 
     workspace: str
     owner: str | None = None
     administers: bool = False
+    edits: bool = True
+    promotes: bool = False
 
 
 def confine(session: Session, scope: Scope) -> Session:

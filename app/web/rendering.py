@@ -27,6 +27,7 @@ NAVIGATION = (
     ("/tune", "Tune"),
     ("/jobs", "Jobs"),
     ("/models", "Models"),
+    ("/reviews", "Reviews"),
     ("/playground", "Playground"),
     ("/keys", "Keys"),
     ("/audit", "Audit"),
@@ -76,6 +77,7 @@ def render(request: Request, template: str, code: int = 200, **context: Any) -> 
     text = _environment.get_template(template).render(
         principal=principal,
         may_edit=principal is not None and principal.role in ("editor", "admin"),
+        may_predict_files=principal is not None and principal.role != "viewer",
         may_administer=principal is not None and principal.role == "admin",
         csrf=csrf_token(secret) if secret else "",
         navigation=NAVIGATION,

@@ -11,10 +11,13 @@ Weston and Watkins over lists of candidates. The features of a training row are 
 exactly, from one inverse of the kernel matrix, and by counts that leave its fold out. The gap is
 |gradient|^2 / (2 lambda).
 
+Of more rows than ``_MOST_EXACT``, or than fit into memory, the kernel machine is one over some of the rows, and the
+ranker learns from some of the rows.
+
 Without the names of concepts the candidates are those that the machine scores best.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +27,7 @@ from pydantic import Field
 from scipy.special import logit
 
 from solvers.core.base import Handles, Params, Solver, State, Step
-from solvers.core.memory import refuse
+from solvers.core.memory import limit_bytes, refuse
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.labels.label_sets import own_labels
@@ -42,6 +45,9 @@ from solvers.subjects.ranker import Lists, logistic_steps, softmax_steps
 # a plain ranker chooses the candidates that the ranker sees
 _PLAIN_STRENGTH, _PLAIN_STEPS, _LEAST_DEVIATION = 1e-3, 4, 0.15
 _MOST_ALIKE, _MOST_BEST = 40, 80
+# rows of a machine over all of them, landmarks of one over some, and rows that the ranker learns from
+_MOST_EXACT, _MOST_LANDMARKS, _LEAST_LANDMARKS, _MOST_RANKED = 20_000, 5_000, 200, 10_000
+_LANDMARKS_TAG, _RANKED_TAG = 1, 2
 
 
 class SubjectsParams(Params):
@@ -83,6 +89,14 @@ class _Prepared(NamedTuple):
     seen: Ints
     missed: Ints
     others: Ints
+
+
+class _Scored(NamedTuple):
+    """Rows of one fold, and their scores by a machine of the other folds, shape (n_rows, n_learnt)."""
+
+    fold: int
+    rows: Ints
+    scores: NDArray[np.float32]
 
 
 class Subjects(Solver[SubjectsParams]):
@@ -138,10 +152,31 @@ class Subjects(Solver[SubjectsParams]):
         refuse(f"{self.name} with {n_samples:,} examples", needed, self.params.memory_mb)
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
-        # no more concepts than that have rows of their own; a pair has some 250 numbers in single precision
-        learnt = min(n_classes, 8 * n_samples)
-        lists = 4 * 250 * n_samples * (self.params.n_candidates + 5)
-        return ridge.bytes_needed(n_samples, min(learnt, 10_000)) + lists
+        # no more concepts than that have rows of their own
+        learnt = min(n_classes, 8 * n_samples, 10_000)
+        needed = self._landmark_bytes(n_samples, learnt, min(n_samples, _LEAST_LANDMARKS))
+        if n_samples <= _MOST_EXACT:
+            needed = min(needed, ridge.bytes_needed(n_samples, learnt))
+        return needed + self._list_bytes(n_samples)
+
+    def _list_bytes(self, n_samples: int) -> int:
+        # a pair has some 250 numbers in single precision
+        n_ranked = n_samples if n_samples <= _MOST_EXACT else min(n_samples, _MOST_RANKED)
+        return 4 * 250 * n_ranked * (self.params.n_candidates + 5)
+
+    def _landmark_bytes(self, n_samples: int, learnt: int, n_landmarks: int) -> int:
+        n_ranked = min(n_samples, _MOST_RANKED)
+        return ridge.landmark_bytes(n_landmarks, learnt, n_ranked, min(self.params.folds, n_samples))
+
+    def _n_landmarks(self, n_samples: int, learnt: int) -> int | None:
+        """How many landmarks fit into memory; None where a machine over all rows does."""
+        room = limit_bytes(self.params.memory_mb) - self._list_bytes(n_samples)
+        if n_samples <= _MOST_EXACT and ridge.bytes_needed(n_samples, learnt) <= room:
+            return None
+        m = min(n_samples, _MOST_LANDMARKS)
+        while m > _LEAST_LANDMARKS and self._landmark_bytes(n_samples, learnt, m) > room:
+            m = max(_LEAST_LANDMARKS, m * 9 // 10)
+        return m
 
     def _prepared(self, problem: Problem) -> _Prepared:
         """Scores, counts, candidates and their numbers; the same for the same problem, made once."""
@@ -158,31 +193,54 @@ class Subjects(Solver[SubjectsParams]):
         Y = sp.csr_matrix(own_labels(problem.label_sets(), problem.tree.parent).astype(np.int8))
         fold = self._folds(problem.n_samples)
         learnt = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
-        A, scores = ridge.fit(
-            terms, sp.csr_matrix(Y[:, learnt]), self.params.machine_regularization, fold, problem.weights
-        )
+        ranked = self._ranked(problem.n_samples)
+        support, A, scored = self._machine(terms, sp.csr_matrix(Y[:, learnt]), problem.weights, fold, ranked)
         counts = Counts.of(Y, _named(matches, names.n_concepts), fold)
         n_best = min(_MOST_BEST, len(learnt))
         candidates = Candidates(learnt, problem.tree.parent, sp.csr_matrix(names.alike[learnt]), n_best, _MOST_ALIKE)
-        numbers, true, begin, missed, others = self._pairs(candidates, scores, matches, counts, Y, fold)
+        numbers, true, begin, missed, others = self._pairs(candidates, scored, matches, counts, Y)
         kept = _chosen(numbers, true, begin, self.params.n_candidates)
         sizes = np.add.reduceat(kept.astype(np.int64), begin[:-1])
         numbers, true = numbers[kept], true[kept]
         basis, phi = HatBasis.fit(numbers, CROSSED)
         lists = Lists(phi, np.concatenate([[0], np.cumsum(sizes)]), true)
         total = Counts(*(each.sum(axis=0, keepdims=True) for each in (counts.has, counts.names, counts.both)))
-        machine = Machine(sp.csr_matrix(terms, dtype=np.float32), A.astype(np.float16))
+        machine = Machine(sp.csr_matrix(support, dtype=np.float32), A.astype(np.float16))
         seen = (numbers[:, SEEN] > 0).astype(np.int64)
         return _Prepared(names, machine, candidates, total, basis, lists, seen, missed, others)
+
+    def _ranked(self, n: int) -> Ints:
+        """The rows that the ranker learns from, ascending."""
+        if n <= _MOST_EXACT:
+            return np.arange(n)
+        return np.sort(np.random.default_rng([self.seed, _RANKED_TAG]).permutation(n)[:_MOST_RANKED])
+
+    def _machine(
+        self, terms: sp.csr_matrix, Y: sp.csr_matrix, weights: Floats, fold: Ints, ranked: Ints
+    ) -> tuple[sp.csr_matrix, NDArray[np.float32], Iterator[_Scored]]:
+        """Support and coefficients of the kernel machine, and the scores of ranked rows from other folds."""
+        strength, n = self.params.machine_regularization, terms.shape[0]
+        parts = [ranked[fold[ranked] == number] for number in range(int(fold.max()) + 1)]
+        m = self._n_landmarks(n, Y.shape[1])
+        if m is None:
+            A, scores = ridge.fit(terms, Y, strength, fold, weights)
+            return terms, A, (_Scored(number, rows, scores[rows]) for number, rows in enumerate(parts))
+        chosen = np.sort(np.random.default_rng([self.seed, _LANDMARKS_TAG]).permutation(n)[:m])
+        machine = ridge.Landmarks(terms, Y, strength, weights, chosen)
+        scored = (
+            _Scored(number, rows, machine.without(np.flatnonzero(fold == number), rows))
+            for number, rows in enumerate(parts)
+            if len(rows)
+        )
+        return terms[chosen], machine.coefficients(), scored
 
     def _pairs(
         self,
         candidates: Candidates,
-        scores: NDArray[np.float32],
+        scored: Iterable[_Scored],
         matches: sp.csr_matrix,
         counts: Counts,
         Y: sp.csr_matrix,
-        fold: Ints,
     ) -> tuple[NDArray[np.float32], Bools, Ints, Ints, Ints]:
         """The numbers of all pairs, which are true, where rows begin, and the numbers of pairs that are no candidates.
 
@@ -190,13 +248,13 @@ class Subjects(Solver[SubjectsParams]):
         """
         numbers: list[tuple[int, NDArray[np.float32], Bools]] = []
         missed, others = np.zeros(2, np.int64), np.zeros(2, np.int64)
-        for number in range(int(fold.max()) + 1):
+        for number, rows, scores in scored:
             without = counts.without(number)
             seen = (without[0] > 0).astype(np.int64)
             n_seen = np.bincount(seen, minlength=2)
-            for i in np.flatnonzero(fold == number).tolist():
+            for k, i in enumerate(rows.tolist()):
                 here = slice(matches.indptr[i], matches.indptr[i + 1])
-                row = candidates.row(scores[i], matches.indices[here], matches.data[here], without)
+                row = candidates.row(scores[k], matches.indices[here], matches.data[here], without)
                 own = Y.indices[Y.indptr[i] : Y.indptr[i + 1]]
                 numbers.append((i, row.numbers, np.isin(row.concepts, own)))
                 left_out = np.setdiff1d(own, row.concepts)

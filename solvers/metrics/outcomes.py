@@ -14,6 +14,7 @@ from solvers.metrics import confusions, intervals
 from solvers.metrics.calibration import ReliabilityCurve, expected_calibration_error, log_losses
 from solvers.metrics.confusions import Confusions
 from solvers.metrics.evaluation import Evaluation
+from solvers.metrics.frequency_bands import add_bands
 from solvers.metrics.hierarchical import ancestry, right
 from solvers.metrics.label_table import AVERAGES, HIERARCHICAL, LabelTable
 from solvers.metrics.multilabel import common, n_different, set_losses
@@ -41,6 +42,8 @@ class Outcomes:
     inverse_propensities : float64 array, shape (n_labels,), optional
         ``1 / p`` of each label; without it there is no psp@k.
     ks : tuple of int
+    n_training : int64 array, shape (n_labels,), optional
+        Training rows that have each label as their own; without it there are no measures by frequency.
 
     Raises
     ------
@@ -49,7 +52,11 @@ class Outcomes:
     """
 
     def __init__(
-        self, evaluation: Evaluation, inverse_propensities: Floats | None = None, ks: tuple[int, ...] = KS
+        self,
+        evaluation: Evaluation,
+        inverse_propensities: Floats | None = None,
+        ks: tuple[int, ...] = KS,
+        n_training: Ints | None = None,
     ) -> None:
         if evaluation.n_rows == 0:
             raise ValueError("no rows to measure; at least one was expected")
@@ -64,7 +71,7 @@ class Outcomes:
         self._levels = [slice(nodes.start, nodes.stop) for nodes in ranges]
         self.rows = RowSums()
         self._losses()
-        self._rankings(inverse_propensities, ks)
+        self._rankings(inverse_propensities, ks, n_training)
         self._probabilities()
 
     @property
@@ -217,7 +224,7 @@ class Outcomes:
             wrong = n_different(self._true[:, of_level], self._named[:, of_level]) > 0
             rows.measure("error", level, rows.column(wrong))
 
-    def _rankings(self, inverse: Floats | None, ks: tuple[int, ...]) -> None:
+    def _rankings(self, inverse: Floats | None, ks: tuple[int, ...], n_training: Ints | None) -> None:
         """Add the measures of ranked lists."""
         truth, tree, evaluation = self._true, self.labels.tree, self.evaluation
         row = np.repeat(np.arange(evaluation.n_rows), np.diff(truth.indptr))
@@ -225,7 +232,10 @@ class Outcomes:
         listed = every if tree is None else are_own(truth, self._parent)
         whole = _placed(evaluation.places, row, evaluation.n_rows, listed, truth.indices, inverse)
         self._held = len(self.rows.columns)
-        whole.add_to(self.rows, 0, ks)
+        whole.add_to(self.rows, 0, ks, sets=evaluation.truth.single is None)
+        if n_training is not None and evaluation.truth.single is None:
+            n_of_each = n_training[truth.indices[listed]]
+            add_bands(self.rows, evaluation.places[listed], row[listed], evaluation.n_rows, n_of_each)
         if len(self._levels) > 1 and evaluation.names_sets and not evaluation.ranks_own:
             closed = _placed(evaluation.places, row, evaluation.n_rows, every, truth.indices, inverse)
             closed.add_to(self.rows, 0, ks, "hierarchical_")

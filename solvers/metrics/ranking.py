@@ -6,6 +6,7 @@ the length of the list, r the places of a row's m true labels, and 1 for the bes
     precision@k   #{r <= k} / k                       recall@k   #{r <= k} / m
     accuracy@k    1 if any r <= k, else 0             mrr        1 / min r
     ndcg@k        sum_{r <= k} 1/log2(1+r) / sum_{i <= min(k, m)} 1/log2(1+i)
+    f1@k          2 #{r <= k} / (k + m), of rows with sets of labels
     psp@k         sum_{r <= k} 1/p / the most that k labels of each row's could give, both summed over the rows
 
 All are means over the rows that have a true label but psp@k, a ratio of sums: the propensity-scored precision of Jain
@@ -119,7 +120,7 @@ class RankAccumulator:
     """
 
     def __init__(self, inverse_propensities: Floats | None = None) -> None:
-        self._inverse = inverse_propensities
+        self._inverse, self._sets = inverse_propensities, False
         self._sizes: list[Ints] = []
         self._labels: list[Ints] = []
         self._places: list[Ints32] = []
@@ -137,6 +138,7 @@ class RankAccumulator:
             As :func:`places` has it.
         """
         if sp.issparse(true):
+            self._sets = True
             indptr, labels = np.asarray(true.indptr, np.int64), np.asarray(true.indices, np.int64)
         else:
             indptr, labels = np.arange(len(true) + 1), np.asarray(true, np.int64)
@@ -166,9 +168,9 @@ class RankAccumulator:
         return Placed(indptr, np.concatenate(self._places), inverse)
 
     def measures(self, ks: tuple[int, ...] = KS) -> dict[str, float]:
-        """``precision@k``, ``recall@k``, ``accuracy@k``, ``ndcg@k``, ``mrr``; with propensities ``psp@k``."""
+        """``precision@k``, ``recall@k``, ``f1@k``, ``accuracy@k``, ``ndcg@k``, ``mrr``; with propensities ``psp@k``."""
         sums = RowSums()
-        self.placed().add_to(sums, ks=ks)
+        self.placed().add_to(sums, ks=ks, sets=self._sets)
         return dict(zip((measure.name for measure in sums.measures), sums.of_all().tolist(), strict=True))
 
 
@@ -199,8 +201,10 @@ class Placed(NamedTuple):
         found[found == never] = 0
         return found
 
-    def add_to(self, sums: RowSums, level: int = 0, ks: tuple[int, ...] = KS, prefix: str = "") -> None:
-        """Add the measures to others of the same rows, under names that begin with ``prefix``."""
+    def add_to(
+        self, sums: RowSums, level: int = 0, ks: tuple[int, ...] = KS, prefix: str = "", *, sets: bool = False
+    ) -> None:
+        """Add the measures to others of the same rows, under names that begin with ``prefix``; f1@k of ``sets``."""
         sizes, best = np.diff(self.indptr), self.best()
         single = bool((sizes <= 1).all())
         held = sums.column(sizes > 0)
@@ -218,6 +222,8 @@ class Placed(NamedTuple):
                 f"{prefix}ndcg@{k}", level, sums.column(dcg / np.maximum(ideal[np.minimum(sizes, k)], 1.0)), held
             )
             hits = np.bincount(row, within, minlength=len(sizes))
+            if sets:
+                sums.measure(f"{prefix}f1@{k}", level, sums.column(2 * hits / (k + sizes)), held)
             sums.measure(f"{prefix}precision@{k}", level, hit if single else sums.column(hits), held, 1 / k)
             sums.measure(
                 f"{prefix}recall@{k}", level, hit if single else sums.column(hits / np.maximum(sizes, 1)), held

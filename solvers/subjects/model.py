@@ -267,7 +267,7 @@ class SubjectModel(ClosedSetModel):
         _require("A", A.shape == (X.shape[0], len(learnt)))
         _require("sizes", 0 <= n_best <= len(learnt) and 0 <= n_alike <= tree.n_nodes + _MOST_ALIKE)
         for count in (counts.has, counts.names, counts.both):
-            valid = count.shape == (1, tree.n_nodes) and count.min() >= 0 and count.max() <= X.shape[0]
+            valid = count.shape == (1, tree.n_nodes) and count.min() >= 0
             _require("counts", bool(valid))
         for each in (slope, offset, floor):
             _require("calibration", each.shape == (2,))

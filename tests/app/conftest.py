@@ -42,7 +42,7 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     with living_in(folder):
         upgrade(settings().sqlalchemy_url)
         with sessions()() as session:
-            roles: Any = ("viewer", "editor", "admin")
+            roles: Any = ("viewer", "clerk", "editor", "admin")
             return folder, {role: keys.create(session, f"the-{role}", role).secret for role in roles}
 
 

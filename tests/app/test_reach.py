@@ -14,6 +14,7 @@ from app.access.schemas import KeyRequest
 from app.cli import main
 from app.client import Client
 from app.command_line.request_fields import flat_fields
+from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.datasets.schemas import CorrectionsRequest, ImportOptions, NewRows
 from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
 from app.hierarchies.schemas import HierarchyOptions
@@ -22,8 +23,9 @@ from app.jobs.schemas import JobPatch, PreviewRequest, TrainRequest
 from app.models.schemas import AliasTarget, RetentionRule, VersionPatch
 from app.predictions.schemas import BatchPredictRequest, NearestRequest, PredictRequest
 from app.remote.errors import ClientError
-from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReviewRequest
+from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReleaseRequest, ReviewRequest
 from app.rules.schemas import FeedbackRequest, FeedbackRowsRequest, RulePatch, RuleRequest
+from app.webhooks.schemas import WebhookRequest
 from docs_site import commands
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())
@@ -94,6 +96,8 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "POST /jobs/{id}/cancel": (lambda c: c.jobs.get("j").cancel(), ["jobs", "cancel", "j"]),
     "POST /jobs/{id}/retry": (lambda c: c.jobs.get("j").retry(), ["jobs", "retry", "j"]),
     "GET /jobs/{id}/predictions": (lambda c: c.jobs.get("j").save_predictions("p.csv"), []),
+    "GET /jobs/{id}/suggested-rows": (lambda c: c.jobs.get("j").suggested_rows(), []),
+    "GET /jobs/{id}/wrong-labels": (lambda c: c.jobs.get("j").wrong_labels(), []),
     "GET /jobs/{id}/steps": (lambda c: c.jobs.get("j").steps(), ["jobs", "steps", "j"]),
     "GET /jobs/{id}/events": (lambda c: list(c.jobs.get("j").events()), ["jobs", "watch", "j"]),
     "GET /rules": (lambda c: c.rules.list(), ["rules", "list"]),
@@ -201,6 +205,13 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "DELETE /reviews/{ref}": (lambda c: c.reviews.delete("x"), ["reviews", "delete", "x"]),
     "GET /reviews/{ref}/rows": (lambda c: c.reviews.rows("x"), ["reviews", "rows", "x"]),
     "POST /reviews/{ref}/claim": (lambda c: c.reviews.claim("x"), ["reviews", "claim", "x"]),
+    "GET /reviews/{ref}/sheet": (lambda c: c.reviews.save_sheet("x", "q.xlsx"), ["reviews", "export", "x", "q.xlsx"]),
+    "POST /reviews/{ref}/decisions": (
+        lambda c: c.reviews.import_decisions("x", FILE),
+        ["reviews", "import", "x", FILE],
+    ),
+    "POST /reviews/{ref}/release": (lambda c: c.reviews.release("x", [1]), ["reviews", "release", "x", "1"]),
+    "GET /reviews/{ref}/labels": (lambda c: c.reviews.labels("x", "a"), ["reviews", "labels", "x", "a"]),
     "PUT /reviews/{ref}/decisions/{row}": (
         lambda c: c.reviews.decide("x", 1, "a"),
         ["reviews", "decide", "x", "1", "a"],
@@ -215,6 +226,14 @@ REACH: dict[str, tuple[Call, list[str]]] = {
         lambda c: c.evaluations.confusions("x"),
         ["evaluations", "confusions", "x"],
     ),
+    "GET /webhooks": (lambda c: c.webhooks.list(), ["webhooks", "list"]),
+    "POST /webhooks": (
+        lambda c: c.webhooks.create("w", "https://x.example", ["review.dry"]),
+        ["webhooks", "create", "w", "https://x.example", "--event", "review.dry"],
+    ),
+    "GET /webhooks/{ref}": (lambda c: c.webhooks.get("w"), ["webhooks", "show", "w"]),
+    "DELETE /webhooks/{ref}": (lambda c: c.webhooks.delete("w"), ["webhooks", "delete", "w"]),
+    "GET /webhooks/{ref}/deliveries": (lambda c: c.webhooks.deliveries("w"), ["webhooks", "deliveries", "w"]),
     "GET /keys": (lambda c: c.keys.list(), ["keys", "list"]),
     "POST /keys": (lambda c: c.keys.create("k"), ["keys", "create", "k"]),
     "DELETE /keys/{ref}": (lambda c: c.keys.revoke("x"), ["keys", "revoke", "x"]),
@@ -235,6 +254,8 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     ComparisonRequest: ("compare", {}),
     CompressRequest: ("models compress", {"kind": None}),
     BatchPredictRequest: ("predict-dataset", {"kind": None, "format": "output", "tags": "tag"}),
+    SuggestRowsRequest: ("suggest-rows", {"kind": None, "tags": "tag"}),
+    WrongLabelsRequest: ("wrong-labels", {"kind": None, "params": "param", "tags": "tag"}),
     JobPatch: ("jobs change", {"tags": "tag"}),
     PredictRequest: ("predict", {"instances": "file"}),
     ImportOptions: ("datasets upload", {}),
@@ -245,6 +266,7 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     NearestRequest: ("models nearest", {}),
     PreviewRequest: ("datasets preview", {}),
     CorrectionsRequest: ("datasets correct", {"corrections": "file"}),
+    WebhookRequest: ("webhooks create", {}),
     KeyRequest: ("keys create", {"expires_at": "days"}),
     AliasTarget: ("models alias", {}),
     VersionPatch: ("models tag", {"tags": "set_"}),
@@ -253,6 +275,7 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     ClaimRequest: ("reviews claim", {}),
     DecisionRequest: ("reviews decide", {}),
     DecidedRowsRequest: ("reviews append", {}),
+    ReleaseRequest: ("reviews release", {}),
     RuleRequest: ("rules create", {f"training_{field}": "training" for field in TrainRequest.model_fields}),
     RulePatch: ("rules enable", {"enabled": None}),
 }
@@ -308,6 +331,8 @@ def test_routes_without_a_command_are_shown_by_another() -> None:
         "GET /solvers/{name}",  # solvers NAME
         "GET /readyz",  # ready
         "GET /jobs/{id}/predictions",  # predict-dataset
+        "GET /jobs/{id}/suggested-rows",  # suggest-rows
+        "GET /jobs/{id}/wrong-labels",  # wrong-labels
     }
 
 

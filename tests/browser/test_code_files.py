@@ -28,6 +28,8 @@ def test_a_file_is_coded_on_the_models_page(
     form.locator("[data-rows] table").wait_for(timeout=PATIENCE_MS)
     assert "a ripe apple" in form.locator("[data-rows]").inner_text()
     form.locator("[data-expected]", has_text="3 rows.").wait_for(timeout=PATIENCE_MS)
+    form.get_by_label("Review queue").fill("titles")
+    form.get_by_label("Share of sure rows in the queue, %").fill("100")
     picture(page, pictures, "code-a-file")
     form.get_by_role("button", name="Code").click()
     with page.expect_download(timeout=PATIENCE_MS) as download:
@@ -38,6 +40,9 @@ def test_a_file_is_coded_on_the_models_page(
     assert book.sheetnames == ["Sure", "To review", "Model"]
     codes = {row[0] for sheet in book.worksheets[:2] for row in list(sheet.values)[1:]}
     assert codes == {"0011", "0012", "0013"}
+    form.get_by_role("link", name="Review 3 rows").click(timeout=PATIENCE_MS)
+    page.locator("#row-text:focus").wait_for(timeout=PATIENCE_MS)
+    assert client.reviews.get("titles").n_rows == 3
     assert not [each for each in client.datasets.list().items if each.name.startswith("coding-")]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluateRequest
 from app.jobs import service as jobs
 from app.jobs import steps as job_steps
@@ -100,6 +101,30 @@ def test_a_model_over_sets_is_that_of_the_library_with_measures_of_each_level(
         assert measures == {name: expected[f"{name}_{level}"] for name in measures}
         assert set(measures) == {"error", "precision", "recall", "f1", "macro_f1", "weighted_f1"}
     assert len(version.levels["test"]) == 3
+
+
+def test_held_out_rows_have_measures_by_training_rows_as_an_evaluation_has_them(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    lines = []
+    for i, line in enumerate(_file().splitlines()):
+        sets, _, rest = line.partition(" ")
+        # the fifth part of the rows tests, and has a label that no other row has
+        lines.append(f"{sets + ',new' if i % 5 == 0 and sets else sets} {rest}")
+    dataset("\n".join(lines) + "\n", label_separator=",")
+    with database() as session:
+        _trained(session, solver="node_svm", hierarchy=None, refit=False, params={"C": 1.0}, test_fraction=0.3)
+        version = models.version(session, "m")
+        asked = EvaluateRequest(kind="evaluate", model="m", dataset="digits", part="test", resamples=20)
+        id = jobs.submit(session, asked).id
+        run(id)
+        found = {each.name: each for each in evaluations.get(session, id).measures if each.level == 0}
+    reported = version.metrics["test"]
+    names = {"f1@5", "ndcg@10", "recall@10", "precision@5", "rows_10_to_99_recall@10", "rows_2_to_9_ndcg@10"}
+    assert names <= set(reported)
+    for name in names | {name for name in reported if name.startswith("rows_")}:
+        assert found[name].value == pytest.approx(reported[name], abs=1e-6)
+        assert found[name].low <= found[name].high  # type: ignore[operator]
 
 
 def test_labels_above_those_given_are_added_and_counted_or_the_job_is_refused(

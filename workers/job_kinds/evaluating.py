@@ -43,7 +43,7 @@ def evaluate(context: JobContext) -> None:
         data = evaluated_rows(context, store, request)
         evaluation = _Scoring(context, store, data).run()
         context.phase("measuring", at_once=False, fraction=_SCORING)
-        outcomes = Outcomes(evaluation, data.inverse)
+        outcomes = Outcomes(evaluation, data.inverse, n_training=data.n_own)
 
         def between(share: float) -> None:
             context.check(drain=False)

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from app.datasets import versions as dataset_versions
 from app.errors import Conflict, InvalidInput
+from app.evaluations.schemas import Part
 from app.features.tables import TableFeatures
 from app.formats.labels import PARTS
 from app.models import service as models
@@ -47,7 +48,7 @@ def predict(context: JobContext) -> None:
     version = context.read(lambda session: models.version(session, request.model, request.version))
     loaded = context.read(lambda session: load_version(session, version))
     corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
-    rows = _rows(request, corpus)
+    rows = rows_of_part(request.part, corpus)
     answers = Answers(loaded, request)
     with threadpool_limits(1):
         parts = _answer(context, store, answers, loaded, corpus, rows)
@@ -82,12 +83,13 @@ def predict(context: JobContext) -> None:
     store.delete(f"jobs/{lease.job_id}")
 
 
-def _rows(request: BatchPredictRequest, corpus: Corpus) -> NDArray[np.int64]:
-    if request.part == "all" or corpus.split is None:
+def rows_of_part(part: Part, corpus: Corpus) -> NDArray[np.int64]:
+    """Numbers of the rows of one part, or of all; raises InvalidInput where the part has none."""
+    if part == "all" or corpus.split is None:
         return np.arange(corpus.n_rows, dtype=np.int64)
-    rows = np.flatnonzero(np.asarray(corpus.split) == PARTS.index(request.part))
+    rows = np.flatnonzero(np.asarray(corpus.split) == PARTS.index(part))
     if len(rows) == 0:
-        raise InvalidInput(f"the dataset has no rows in the part {request.part}")
+        raise InvalidInput(f"the dataset has no rows in the part {part}")
     return rows
 
 

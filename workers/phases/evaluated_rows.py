@@ -28,7 +28,7 @@ from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
 from app.store.files import Files
 from solvers.core.model import Model
-from solvers.labels.label_sets import closed
+from solvers.labels.label_sets import closed, own_labels
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.evaluation import Labels, Truth
 from solvers.metrics.ranking import propensities
@@ -58,6 +58,8 @@ class EvaluatedRows:
         ``1 / p`` of each label by its training rows; None where those are not to be had any more.
     n_train : int
         Those training rows.
+    n_own : int64 array, shape (n_labels,), or None
+        Training rows that have each label as their own, of sets of labels; None where they are not to be had any more.
     """
 
     dataset: tables.DatasetVersion
@@ -69,6 +71,7 @@ class EvaluatedRows:
     n_unknown: int
     inverse: NDArray[np.float64] | None
     n_train: int
+    n_own: NDArray[np.int64] | None
 
     @property
     def measured(self) -> bool:
@@ -108,12 +111,14 @@ def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) 
     rows = _part(request, corpus, split)
     labels = labels_of(loaded.model, context.read(lambda session: _tree(session, lease.job_id)))
     labels, truth, n_unknown = labelled(corpus, rows, labels, loaded.labels)
-    inverse = None
+    inverse, n_own = None, None
     if trained is not None:
         counts = np.array([trained.counts.get(name, 0) for name in labels.names])
         inverse = 1 / propensities(counts, len(trained.split.train), request.propensity_a, request.propensity_b)
+        own = trained.own_counts()
+        n_own = None if own is None else np.array([own.get(name, 0) for name in labels.names], np.int64)
     n_train = 0 if trained is None else len(trained.split.train)
-    return EvaluatedRows(dataset, loaded, corpus, rows, labels, truth, n_unknown, inverse, n_train)
+    return EvaluatedRows(dataset, loaded, corpus, rows, labels, truth, n_unknown, inverse, n_train, n_own)
 
 
 def labelled(
@@ -162,6 +167,14 @@ class _Trained:
     counts: Mapping[str, int]
     request: TrainRequest
     n_rows: int
+
+    def own_counts(self) -> dict[str, int] | None:
+        """How many training rows have each label as their own, of sets of labels."""
+        sets, tree = self.split.truth_train, self.split.tree
+        if tree is None or not isinstance(sets, csr_matrix):
+            return None
+        own = own_labels(sets, tree.parent)
+        return dict(zip(tree.names, np.asarray(own.sum(axis=0)).ravel().tolist(), strict=True))
 
     def onto(self, grown: NDArray[np.int8]) -> NDArray[np.int8]:
         """0 of the rows that it was trained on, 1 of those held out, of another version of the dataset.

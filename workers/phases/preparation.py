@@ -109,7 +109,7 @@ def prepare(
     if n_mapped:
         rows = replace(rows, report={**rows.report, "labels_mapped": float(n_mapped)})
     heartbeat.phase("features")
-    data = _featured(corpus, rows, request, solver, labels)
+    data = features_of(corpus, rows, request, solver, labels)
     return Prepared(dataset, corpus, rows, data, rows.problem(data.X_train, data.names), labels, tree, former, split)
 
 
@@ -128,7 +128,7 @@ def all_rows(prepared: Prepared, request: TrainRequest, solver: Solver[Any]) -> 
     if tree is not None and corpus.label_indptr is None and request.unknown_labels == "refuse":
         split[node_numbers(tree, corpus.labels)[np.asarray(corpus.y)] < 0] = PARTS.index("validation")
     rows = split_rows(corpus, request, tree, prepared.labels, split)
-    data = _featured(corpus, rows, request, solver, prepared.labels)
+    data = features_of(corpus, rows, request, solver, prepared.labels)
     return replace(prepared, rows=rows, data=data, problem=rows.problem(data.X_train, data.names), former=None)
 
 
@@ -141,9 +141,10 @@ def places(prepared: Prepared, among: Prepared) -> NDArray[np.int64]:
     return np.where(known, at, -1)
 
 
-def _featured(
+def features_of(
     corpus: Corpus, rows: Rows, request: TrainRequest, solver: Solver[Any], labels: VersionLabels
 ) -> Featured:
+    """The features that the solver takes, learnt from the rows that train."""
     if solver.takes_kernel_values:
         return kernel_featured(corpus, rows, rows.train, request.columns)
     names = labels if solver.uses_names else None

@@ -9,16 +9,19 @@ from scipy.sparse import csr_matrix
 
 from solvers.core.model import Model
 from solvers.core.problem import ProblemError
-from solvers.labels.label_sets import of_nodes
+from solvers.labels.label_sets import of_nodes, own_labels
 from solvers.metrics.flat import flat
+from solvers.metrics.frequency_bands import add_bands
 from solvers.metrics.hierarchical import hierarchical
 from solvers.metrics.multilabel import multilabel
 from solvers.metrics.ranking import RankAccumulator, places
+from solvers.metrics.row_sums import RowSums
 from solvers.numerics.array_types import Bools, Ints
 from workers.phases.splitting import Rows, Truth
 
 CHUNK_BYTES = 64 << 20
 KS = (3, 5)
+SET_KS = (1, 5, 10)
 
 
 def measures(
@@ -29,7 +32,8 @@ def measures(
     Without a label tree: error, F1, the error of always answering the most frequent label of the training part, and how
     far down the list of labels the true one is: ``mrr``, and ``accuracy@3`` and ``accuracy@5`` of more labels.
     With one: those along the tree, overall and for each level, as ``hierarchical`` and, of models that predict sets,
-    ``multilabel`` have them; rows with sets of labels have no most frequent label.
+    ``multilabel`` have them; rows with sets of labels have no most frequent label. Test rows with sets also have
+    measures of ranked lists, of models that rank own labels: of all labels, and by training rows of the labels.
 
     Parameters
     ----------
@@ -45,6 +49,8 @@ def measures(
     for part, X, truth, known in parts:
         if X.shape[0] > 0:
             found[part] = _measure(model, rows, X, truth, known)
+    if isinstance(rows.truth_test, csr_matrix) and X_test.shape[0] > 0:
+        found["test"] |= _ranked(model, rows, X_test, rows.truth_test)
     return found
 
 
@@ -75,6 +81,26 @@ def _measure(model: Model, rows: Rows, X: csr_matrix, truth: Truth, right: Bools
     predicted = model.predict(X if right is None else X[scored], CHUNK_BYTES)
     nodes[scored] = predicted if model.classes == tree.names else tree.find(model.classes)[predicted]
     return found | hierarchical(tree, truth, nodes)
+
+
+def _ranked(model: Model, rows: Rows, X: csr_matrix, truth: csr_matrix) -> dict[str, float]:
+    """Measures of ranked lists of own labels."""
+    assert rows.tree is not None
+    if rows.tree.depth > 1 and not model.ranks_own:
+        return {}
+    assert isinstance(rows.truth_train, csr_matrix)
+    n_training = np.asarray(own_labels(rows.truth_train, rows.tree.parent).sum(axis=0), np.int64).ravel()
+    own, ranks = own_labels(truth, rows.tree.parent), RankAccumulator()
+    step = max(1, CHUNK_BYTES // (8 * len(model.classes)))
+    for begin in range(0, X.shape[0], step):
+        ranking, some = model.ranking(X[begin : begin + step]), own[begin : begin + step]
+        ranks.add(ranking.values, some, ranking.ties)
+    placed, sums = ranks.placed(), RowSums()
+    placed.add_to(sums, ks=SET_KS, sets=True)
+    row = np.repeat(np.arange(X.shape[0]), np.diff(placed.indptr))
+    add_bands(sums, placed.places, row, X.shape[0], n_training[own.indices])
+    found = zip(sums.measures, sums.of_all().tolist(), strict=True)
+    return {measure.name: value for measure, value in found if not measure.name.startswith("accuracy@")}
 
 
 def _listed(model: Model, X: csr_matrix, truth: NDArray[np.int32], right: Bools | None) -> dict[str, float]:

@@ -6,7 +6,8 @@ is the first line that has the columns; publishers put titles above it.
 A list of labels and names, such as `code,title`, has no parents: all its labels are children of the top.
 
 Annif's vocabularies in TSV have neither header nor parents: a URI, in angle brackets or not, a tab, a name, and perhaps
-another tab and a notation. All their labels are children of the top.
+another tab and a notation. Those in CSV have columns `uri`, `label_LANGUAGE` and perhaps `notation`. All their labels
+are children of the top.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _MOST_ABOVE_HEADER = 10
 # what publishers call their columns; a column that is given has to have the name itself
 _PARENTS = ("parent", "parent id", "parent code", "parentid", "parentcode")
 _LABELS = ("child", "id", "unique id", "code", "identifier")
-_NAMES = ("name", "label", "title")
+_NAMES = ("name", "label", "title", "description")
+_ANNIF_NAME = re.compile(r"label_[A-Za-z]{2,3}(?:-[A-Za-z0-9-]+)?")
+_BRACKETS = re.compile(r"<([^<>\s]+)>")
 _URI = re.compile(r"<[^<>\s]+>|[A-Za-z][A-Za-z0-9+.-]*:[^<>\s]+")
 
 
@@ -49,6 +52,7 @@ class _Layout:
     notation: int | None
     names: Mapping[str | None, int]
     read_as: Mapping[str, str]
+    of_annif: bool = False
 
 
 def parse_edge_list(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
@@ -68,6 +72,8 @@ def parse_edge_list(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vo
             edges.fault(line, f"{len(row)} cells, expected {layout.width} as in the header")
             continue
         name = normalized(row[layout.label])
+        if layout.of_annif:
+            name = _BRACKETS.sub(r"\1", name)
         parent = "" if layout.parent is None else row[layout.parent].strip()
         edges.add(parent or top, name, line)
         label = _label(row, layout, options.language, languages)
@@ -146,6 +152,8 @@ def _columns(line: int, text: str, delimiter: str, options: HierarchyOptions) ->
         header = [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter, strict=True), [])]
     except csv.Error:
         return None
+    if _is_annif(header, options):
+        return _annif_layout(line, header, delimiter)
     parent = _column(header, options.parent_field, _PARENTS)
     label = _column(header, options.id_field, _LABELS)
     if label is None or parent == label or (parent is None and not _is_flat(header, label, options)):
@@ -173,6 +181,22 @@ def _columns(line: int, text: str, delimiter: str, options: HierarchyOptions) ->
     }
     reported |= {"names": ", ".join(header[at] for at in names.values())} if names else {}
     return _Layout(line, delimiter, width, len(header), parent, label, notation, names, reported)
+
+
+def _is_annif(header: Sequence[str], options: HierarchyOptions) -> bool:
+    """Whether a header is that of Annif's vocabularies, where no option says what the columns are."""
+    asked = options.id_field or options.parent_field or options.name_field or options.notation_field
+    others = [cell for cell in header if cell not in ("uri", "notation", "")]
+    return not asked and header.count("uri") == 1 and bool(others) and all(map(_ANNIF_NAME.fullmatch, others))
+
+
+def _annif_layout(line: int, header: Sequence[str], delimiter: str) -> _Layout:
+    names: dict[str | None, int] = {cell[6:]: at for at, cell in enumerate(header) if _ANNIF_NAME.fullmatch(cell)}
+    label, notation = header.index("uri"), header.index("notation") if "notation" in header else None
+    reported = {"label": "uri", "parent": "", "delimiter": _spoken(delimiter), "header": str(line)}
+    reported["names"] = ", ".join(header[at] for at in names.values())
+    width = max(at + 1 for at, cell in enumerate(header) if cell)
+    return _Layout(line, delimiter, width, len(header), None, label, notation, names, reported, of_annif=True)
 
 
 def _is_flat(header: Sequence[str], label: int, options: HierarchyOptions) -> bool:

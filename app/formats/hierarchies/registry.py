@@ -40,6 +40,7 @@ HIERARCHY_FORMATS: Mapping[str, Parser] = MappingProxyType(
         "skos": _late("skos", "parse_skos"),
         "obo": _late("obo", "parse_obo"),
         "claml": _late("claml", "parse_claml"),
+        "arff": _late("arff", "parse_arff_hierarchy"),
     }
 )
 

@@ -9,6 +9,7 @@ from app.store.tables.models import Alias, AnswerCount, Feedback, Metric, Model,
 from app.store.tables.pools import Slot, Worker
 from app.store.tables.reviews import Review, ReviewOpinion, ReviewRow
 from app.store.tables.rules import Rule, RuleRun
+from app.store.tables.webhooks import Webhook, WebhookDelivery
 
 __all__ = [
     "Alias",
@@ -44,5 +45,7 @@ __all__ = [
     "Slot",
     "Step",
     "Table",
+    "Webhook",
+    "WebhookDelivery",
     "Worker",
 ]

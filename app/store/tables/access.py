@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import JSON, String, UniqueConstraint
+from sqlalchemy import JSON, Boolean, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.store.tables.base import InWorkspace, Table
@@ -17,6 +17,8 @@ class Key(InWorkspace, Table):
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     name: Mapped[str] = mapped_column(String(128))
     role: Mapped[str] = mapped_column(String(16))
+    # it may move and remove protected aliases; an administrator's may anyway
+    promotes: Mapped[bool] = mapped_column(Boolean, default=False)
     digest: Mapped[str] = mapped_column(String(64), unique=True)
     created_at: Mapped[float]
     revoked_at: Mapped[float | None]

@@ -28,8 +28,9 @@ export function token() {
   return document.querySelector('meta[name="csrf-token"]')?.content ?? "";
 }
 
-export async function call(method, path, body, headers = {}) {
-  const init = { method, headers: { "X-CSRF-Token": token(), ...headers } };
+// With `keepalive` the browser sends the request even if the page is left meanwhile.
+export async function call(method, path, body, headers = {}, keepalive = false) {
+  const init = { method, keepalive, headers: { "X-CSRF-Token": token(), ...headers } };
   if (body !== undefined) {
     init.headers["Content-Type"] = "application/json";
     init.body = JSON.stringify(body);

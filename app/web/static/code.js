@@ -120,11 +120,31 @@ async function chosen() {
   }
 }
 
-function result(job) {
+async function ended(started) {
+  let job = started;
+  while (["queued", "running", "cancelling"].includes(job.state)) {
+    if (job.progress) bar.value = job.progress.fraction;
+    await pause();
+    job = await get(`/jobs/${job.id}`);
+  }
+  if (job.state !== "succeeded") throw Object.assign(new Error(job.error?.detail ?? `The job was ${job.state}.`), { lines: (job.error?.errors ?? []).map((each) => each.detail) });
+  return job;
+}
+
+// A queue of the rows without a sure label; queues are made of Parquet, which another job writes where the result has another format.
+async function opened(job, asked) {
+  const name = form.elements.review?.value.trim();
+  if (!name) return null;
+  const answered = asked.format === "parquet" ? job : await ended(await call("POST", "/jobs", { ...asked, version: job.result.version, format: "parquet", bom: false }));
+  return call("POST", "/reviews", { name, job: answered.id, sure_share: Number(form.elements.sure_share.value) / 100 });
+}
+
+function result(job, review) {
   const { n_rows: total, sure } = job.result;
   const link = element("a", { class: "button primary", href: `${prefix}/jobs/${job.id}/predictions`, download: "" }, "Download");
   const text = sure ? `${number(sure.n_sure)} of ${number(total)} rows have a sure label${sure.n_broader ? `; ${number(sure.n_broader)} more have a broader sure node only` : ""}. ` : `${number(total)} rows are coded. `;
-  return [text, link];
+  const queue = review ? element("a", { class: "button", href: `/reviews/${encodeURIComponent(review.name)}` }, `Review ${number(review.n_rows)} ${review.n_rows === 1 ? "row" : "rows"}`) : null;
+  return [text, link, queue].filter(Boolean);
 }
 
 form.addEventListener("submit", async (event) => {
@@ -135,14 +155,17 @@ form.addEventListener("submit", async (event) => {
   bar.hidden = false;
   said.textContent = "Coding";
   try {
-    let job = await call("POST", "/jobs", { ...request(), format: form.elements.output.value, top_k: Number(form.elements.top_k.value), bom: form.elements.output.value === "csv" });
-    while (["queued", "running", "cancelling"].includes(job.state)) {
-      if (job.progress) bar.value = job.progress.fraction;
-      await pause();
-      job = await get(`/jobs/${job.id}`);
+    const format = form.elements.output.value;
+    const asked = { ...request(), format, top_k: Number(form.elements.top_k.value), bom: format === "csv" };
+    const job = await ended(await call("POST", "/jobs", asked));
+    said.replaceChildren(...result(job, null));
+    try {
+      if (form.elements.review?.value.trim()) said.append(" Creating the review queue.");
+      said.replaceChildren(...result(job, await opened(job, asked)));
+    } catch (error) {  // the result is there all the same
+      said.replaceChildren(...result(job, null));
+      wrong.replaceChildren(faults(error));
     }
-    if (job.state !== "succeeded") throw Object.assign(new Error(job.error?.detail ?? `The job was ${job.state}.`), { lines: (job.error?.errors ?? []).map((each) => each.detail) });
-    said.replaceChildren(...result(job));
     const [kept] = [said.cloneNode(true)];
     await forget();
     said.replaceChildren(...kept.childNodes);

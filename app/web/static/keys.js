@@ -12,6 +12,7 @@ form.addEventListener("submit", async (event) => {
   try {
     const end = form.querySelector("#key-end").value;
     const body = { name, role: form.querySelector("#key-role").value };
+    if (form.querySelector("#key-promotes").checked) body.promotes = true;
     if (end) body.expires_at = `${end}T23:59:59Z`;
     const made = await call("POST", "/keys", body);
     form.querySelector("#key-name").value = "";

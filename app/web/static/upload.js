@@ -55,6 +55,17 @@ async function formatOfTsv(one) {
   return text.split("\n", 1)[0].includes("\t<") ? "annif" : EXTENSIONS.tsv;
 }
 
+// exports of annotation tools end in .csv and .json as well: the service looks at their keys
+async function formatOfTable(one, format) {
+  const text = await beginning(one);
+  return text === null || /annotation_id|"(annotation|responses|[Cc]omments")/.test(text.slice(0, 1 << 18)) ? "" : format;
+}
+
+function propose(format) {
+  if (format !== undefined && [...form.elements.format.options].some((option) => option.value === format)) form.elements.format.value = format;
+  offer();
+}
+
 // the name that the chosen file suggests; it follows the file until the user types another
 let suggested = "";
 
@@ -67,9 +78,11 @@ async function chosen() {
     suggested = stem.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 128);
     form.elements.name.value = suggested;
   }
-  const format = ending === "tsv" && infer ? await formatOfTsv(one) : EXTENSIONS[ending];
-  if (format !== undefined && [...form.elements.format.options].some((option) => option.value === format)) form.elements.format.value = format;
-  offer();
+  let format = EXTENSIONS[ending];
+  propose(format);
+  if (infer && format === "tsv") format = await formatOfTsv(one);
+  else if (infer && ["csv", "jsonl"].includes(format)) format = await formatOfTable(one, format);
+  if (format !== EXTENSIONS[ending]) propose(format);
   said.textContent = size(one.size);
 }
 

@@ -41,13 +41,13 @@ def test_health_and_documentation_are_open(app: FastAPI) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "role"),
     [
-        ("POST", "/datasets?name=a&format=csv", "editor"),
-        ("DELETE", "/datasets/a", "editor"),
+        ("POST", "/datasets?name=a&format=csv", "clerk"),
+        ("DELETE", "/datasets/a", "clerk"),
         ("POST", "/hierarchies?name=a&format=csv", "editor"),
         ("DELETE", "/hierarchies/a", "editor"),
-        ("POST", "/jobs", "editor"),
-        ("POST", "/jobs/a/cancel", "editor"),
-        ("POST", "/jobs/a/retry", "editor"),
+        ("POST", "/jobs", "clerk"),
+        ("POST", "/jobs/a/cancel", "clerk"),
+        ("POST", "/jobs/a/retry", "clerk"),
         ("PUT", "/models/a/aliases/b", "editor"),
         ("DELETE", "/models/a/aliases/b", "editor"),
         ("GET", "/keys", "admin"),
@@ -58,7 +58,7 @@ def test_health_and_documentation_are_open(app: FastAPI) -> None:
 def test_a_role_reaches_its_routes_and_those_of_lesser_roles_only(
     app: FastAPI, secrets: dict[str, str], method: str, path: str, role: str
 ) -> None:
-    roles = ["viewer", "editor", "admin"]
+    roles = ["viewer", "clerk", "editor", "admin"]
     with TestClient(app) as client:
         for number, mine in enumerate(roles):
             response = client.request(method, "/api/v1" + path, headers=bearer(secrets[mine]))
@@ -151,7 +151,7 @@ def test_the_last_use_of_a_key_is_written_apart_from_requests(
         return {key["name"]: key["last_used_at"] for key in client.get("/api/v1/keys").json()["items"]}
 
     client.get("/api/v1/solvers", headers=bearer(secrets["viewer"]))
-    assert last_uses() == {"the-viewer": None, "the-editor": None, "the-admin": None}
+    assert last_uses() == {"the-viewer": None, "the-clerk": None, "the-editor": None, "the-admin": None}
     app.state.keyring.write_uses()
     used = last_uses()
     assert used["the-editor"] is None

@@ -28,6 +28,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/rules/{ref}"): {"enabled": False},
     ("POST", "/reviews"): {"name": "r", "job": "9" * 32},
     ("PUT", "/reviews/{ref}/decisions/{row}"): {"label": "a"},
+    ("POST", "/reviews/{ref}/release"): {"rows": [0]},
     ("POST", "/rules"): {"name": "r", "model": "letters", "cron": "0 0 29 2 *"},
     ("POST", "/datasets/{ref}/corrections"): {"corrections": [{"row": 0, "labels": ["a"]}]},
 }
@@ -51,7 +52,7 @@ FREE = {
     ("GET", "/datasets"), ("POST", "/datasets"), ("GET", "/hierarchies"), ("POST", "/hierarchies"), ("GET", "/jobs"),
     ("GET", "/models"), ("GET", "/rules"), ("GET", "/reviews"), ("GET", "/solvers"), ("GET", "/solvers/{name}"),
     ("GET", "/keys"), ("POST", "/keys"), ("GET", "/audit"), ("GET", "/usage"), ("GET", "/status"),
-    ("POST", "/datasets/example"), ("POST", "/uploads"),
+    ("POST", "/datasets/example"), ("POST", "/uploads"), ("GET", "/webhooks"), ("POST", "/webhooks"),
 }  # fmt: skip
 # These are about the whole installation.
 INSTALLATION = {("GET", "/storage"), ("POST", "/storage/collect"), ("POST", "/models/import")}
@@ -72,11 +73,14 @@ def things(models: TestClient) -> dict[str, str]:
     given |= {"dataset_version": 1, "sure_share": 0.0, "seed": 0, "opinions": 1, "created_at": 0.0}
     with db.sessions()() as session:
         session.add(tables.Review(**given))
+        hook: Any = {"url": "https://x.example", "events": [], "secret": "", "created_at": 0.0, "collected_at": 0.0}
+        session.add(tables.Webhook(id="6" * 32, name="hook", **hook))
         session.flush()
         row: Any = {"row": 0, "place": 0, "alternatives": [], "sure": False, "state": "open", "revision": 1}
         session.add(tables.ReviewRow(review_id="5" * 32, **row))
         session.commit()
     return {
+        "/webhooks/{ref}": "hook",
         "/reviews/{ref}": "unsure",
         "/datasets/{ref}": "letters",
         "/hierarchies/{ref}": "tree",
@@ -105,7 +109,8 @@ def _of_workspace(app: FastAPI, admin: TestClient, workspace: str, role: str) ->
 
 
 def _everything(client: TestClient) -> list[Any]:
-    lists = ["datasets", "hierarchies", "jobs", "models", "evaluations", "rules", "reviews", "models/letters/versions"]
+    lists = ["datasets", "hierarchies", "jobs", "models", "evaluations", "rules", "reviews", "webhooks"]
+    lists.append("models/letters/versions")
     lists.append("models/letters/feedback")
     return [client.get(f"/api/v1/{path}").json() for path in lists]
 

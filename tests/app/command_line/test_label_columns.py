@@ -50,3 +50,16 @@ def test_a_person_is_asked_until_the_answer_is_a_column(tmp_path: Path, monkeypa
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr(typer, "prompt", lambda *_, **__: next(given))
     assert chosen_label_column(path, None, {}) == "kind"
+
+
+def test_the_command_of_next_time_is_said_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text,main topic\n")
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("sys.argv", ["polymargin", "datasets", "upload", "a.csv", "--name", "n"])
+    monkeypatch.setattr(typer, "prompt", lambda *_, **__: "main topic")
+    chosen_label_column(path, None, {})
+    command = "polymargin datasets upload a.csv --name n --label-column 'main topic'"
+    assert capsys.readouterr().err.endswith(f"Next time: {command}\n")

@@ -77,3 +77,49 @@ def test_a_fault_is_told_by_what_was_given(
     assert capsys.readouterr().err == "Error: no\n  ROW: row 9: the dataset has the rows 0 to 3\n"
     assert _run(monkeypatch, f"--file={file}") == 1
     assert "--file, line 1: row: row 9: the dataset" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "sent"),
+    [
+        ("\ufeffid;label;text\n007;pome;x\n008; ;y\n", [], [{"id": "007", "labels": ["pome"]}]),
+        (
+            'text,label,before\n"a, b",x|y,z\n',
+            ["--label-separator", "|"],
+            [{"text": "a, b", "labels": ["x", "y"], "before": ["z"]}],
+        ),
+        ("id\trow\tlabel\n007\t3\tpome\n", ["--by", "row"], [{"row": 3, "labels": ["pome"]}]),
+    ],
+)
+def test_a_table_names_rows_by_id_text_or_number(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str, options: list[str], sent: object
+) -> None:
+    _accepted(canned)
+    file = tmp_path / "corrections.csv"
+    file.write_text(content)
+    assert _run(monkeypatch, str(file), *options) == 0
+    assert json.loads(canned.asked[0].body) == {"corrections": sent}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("name,label\na,b\n", "it needs label, and one of id, text and row"),
+        ("id,label\n1,a\n1,b\n", "lines 2 and 3 of the file both correct id 1"),
+        ("row,label\nx,a\n", "line 2 of the file has no row number"),
+        ("id,label\n1,\n", "the file has no corrections"),
+    ],
+)
+def test_a_table_that_is_none_is_told_and_nothing_is_sent(
+    canned: Canned,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    content: str,
+    said: str,
+) -> None:
+    file = tmp_path / "corrections.csv"
+    file.write_text(content)
+    assert _run(monkeypatch, str(file)) == 2
+    assert said in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert not canned.asked

@@ -89,3 +89,34 @@ def test_one_version_is_made_at_a_time_and_a_cancelled_correction_can_be_tried_a
         retry(session, id)
     run(id)
     assert labels(client, "rows")[:2] == ["b", "b"]
+
+
+NAMED = b"id,text,label\n007,red apple,fruit\n008,green leek,fruit\n009,blue sea,water\n007, red apple ,water\n"
+
+
+def test_a_correction_by_id_or_text_replaces_all_rows_that_have_it(client: TestClient) -> None:
+    upload(client, "named", NAMED, "csv", id_column="id")
+    given = [{"id": "008", "labels": ["vegetable"]}, {"text": "red apple", "labels": ["pome"]}]
+    run(correct(client, "named", *given).json()["id"])
+    assert labels(client, "named") == ["pome", "vegetable", "water", "pome"]
+    run(correct(client, "named", {"id": "007", "labels": ["fruit"], "before": ["pome"]}).json()["id"])
+    assert labels(client, "named") == ["fruit", "vegetable", "water", "fruit"]
+
+
+def test_ids_and_texts_that_no_row_has_and_rows_named_twice_are_pointed_at(client: TestClient) -> None:
+    upload(client, "named", NAMED, "csv", id_column="id")
+    bad = [
+        {"id": "7", "labels": ["a"]}, {"text": "red", "labels": ["a"]},
+        {"id": "007", "labels": ["a"]}, {"row": 3, "labels": ["a"]},
+    ]  # fmt: skip
+    faults = problem(correct(client, "named", *bad), 422, "invalid_input")["errors"]
+    assert [(each["pointer"], each["detail"]) for each in faults] == [
+        ("/corrections/0/id", "no row has this id"),
+        ("/corrections/1/text", "no row has this text"),
+        ("/corrections/3/row", "row 3 is given twice"),
+    ]
+    both = problem(correct(client, "named", {"row": 1, "id": "008", "labels": ["a"]}), 422)["errors"][0]
+    assert "got row, id" in both["detail"]
+    upload(client, "rows", ROWS, "csv")
+    faults = problem(correct(client, "rows", {"id": "1", "labels": ["a"]}), 422)["errors"]
+    assert faults[0]["detail"] == "rows of this dataset have no ids"

@@ -168,6 +168,77 @@ def test_labels_of_corrections_are_read_as_those_of_the_file(client: TestClient)
     assert client.get("/api/v1/datasets/codes/rows").json()["rows"][6]["label"] == "7"
 
 
+VECTORS: dict[str, list[Any]] = {
+    "label": ["a", "b"] * 8,
+    "text": ["red apple", "blue sea"] * 8,
+    "v": [[1.0, 0.0, k / 16] if k % 2 else [0.0, 1.0, k / 16] for k in range(16)],
+}
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+@pytest.mark.parametrize("options", [{"text_columns": "text", "number_columns": "v"}, {"infer_columns": "true"}])
+def test_lists_of_numbers_are_read_alike_from_json_lines_and_parquet(
+    client: TestClient, format: str, options: dict[str, str]
+) -> None:
+    made = upload(client, "v", as_file(VECTORS, format), format, **options)
+    assert made["state"] == "ready", made["error"]
+    columns = client.get("/api/v1/datasets/v/statistics").json()["columns"]
+    assert [each["name"] for each in columns if each["role"] == "number"] == ["v.0", "v.1", "v.2"]
+    (first,) = client.get("/api/v1/datasets/v/rows", params={"limit": 1}).json()["rows"]
+    assert [first["record"][name] for name in ("v.0", "v.1", "v.2")] == [0.0, 1.0, 0.0]
+
+
+def test_lists_of_other_lengths_are_refused_with_their_lines(client: TestClient) -> None:
+    vectors = {**VECTORS, "v": [*VECTORS["v"][:13], [1.0], 3.0, None]}
+    content = as_file(vectors, "jsonl")
+    made = upload(client, "v", content, "jsonl", text_columns="text", number_columns="v")
+    faults = [(each["row"], each["detail"]) for each in made["error"]["errors"]]
+    said = "expected a list of 3 numbers as in the first row"
+    assert faults == [(14, f"a list of 1, {said}"), (15, f"a number, {said}"), (16, f"null, {said}")]
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+def test_a_file_for_a_model_has_lists_as_the_model_was_trained_on(client: TestClient, format: str) -> None:
+    options = {"text_columns": "text", "number_columns": "v"}
+    assert upload(client, "v", as_file(VECTORS, "parquet"), "parquet", **options)["state"] == "ready"
+    assert train(client, "v", "v", text={"min_df": 1})["state"] == "succeeded"
+    rows = upload(client, "rows", as_file(without(VECTORS, "label"), format), format, for_model="v")
+    assert (rows["state"], rows["n_rows"]) == ("ready", 16), rows["error"]
+
+
+def test_numbers_that_were_lists_are_asked_for_as_lists(client: TestClient) -> None:
+    assert upload(client, "v", as_file(without(VECTORS, "text"), "parquet"), "parquet")["state"] == "ready"
+    assert train(client, "v", "v")["state"] == "succeeded"
+    asked = [{"features": {"v": [1.0, 0.0, 0.5]}}, {"features": {"v.0": 1.0, "v.2": 0.5}}, [1.0, 0.0, 0.5]]
+    found = [answers(client, "v", {"instances": [one]})["predictions"] for one in asked]
+    assert found[0] == found[1] == found[2]
+    frame = {"dataframe_records": [{"v": [1.0, 0.0, 0.5]}]}
+    answer = client.post("/mlflow/v/invocations", json=frame).json()
+    assert answer["predictions"] == [found[0][0]["labels"][0]["label"]]
+    refused = client.post("/api/v1/models/v/predict", json={"instances": [{"features": {"v": [1.0]}}]})
+    assert "a list of 3 numbers is required, or numbers 'v.0' to 'v.2'" in refused.text
+    refused = client.post("/api/v1/models/v/predict", json={"instances": [{"features": {"v.0": [1.0]}}]})
+    assert "feature 'v.0': a number is required" in refused.text
+
+
+def test_open_inference_has_one_input_for_a_column_of_lists(client: TestClient) -> None:
+    options = {"text_columns": "text", "number_columns": "v"}
+    assert upload(client, "v", as_file(VECTORS, "parquet"), "parquet", **options)["state"] == "ready"
+    assert train(client, "v", "v", text={"min_df": 1})["state"] == "succeeded"
+    inputs = client.get("/v2/models/v").json()["inputs"]
+    assert [(each["name"], each["shape"]) for each in inputs] == [("v", [-1, 3]), ("text", [-1])]
+    text = {"name": "text", "datatype": "BYTES", "shape": [2], "data": ["red apple", "blue sea"]}
+    vectors = {"name": "v", "datatype": "FP64", "shape": [2, 3], "data": [1.0, 0.0, 0.5, 0.0, 1.0, 0.5]}
+    answer = client.post("/v2/models/v/infer", json={"inputs": [text, vectors]}).json()
+    assert answer["outputs"][0]["data"] == ["b", "a"]
+    short = {**vectors, "shape": [2, 2], "data": [1.0, 0.0, 0.0, 1.0]}
+    refused = client.post("/v2/models/v/infer", json={"inputs": [text, short]})
+    assert "a list of 3 numbers is required" in refused.text
+    one = {**vectors, "shape": [1, 3], "data": [1.0, 0.0, 0.5]}
+    refused = client.post("/v2/models/v/infer", json={"inputs": [text, one]})
+    assert "as many values as there are rows" in refused.text
+
+
 def test_a_column_of_lists_is_asked_for_as_it_was_trained_on(client: TestClient) -> None:
     frame = {
         "label": ["a", "b"] * 8,

@@ -39,6 +39,9 @@ SPARSE = {"data": [1.0, 2.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [
 AB = ["a", "b"]
 DATE = pa.array([0, 1], pa.date32())
 
+ARFF = b"@attribute x numeric\n@attribute class {a,b}\n"
+ODS_HEAD = b"PK\x03\x04" + b"\0" * 22 + b"\x08\0\0\0mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
+
 # format, content, line, column, message
 MALFORMED: list[tuple[str, bytes, int, str | None, str]] = [
     ("svmlight", b"", 1, None, "the file is empty"),
@@ -55,6 +58,31 @@ MALFORMED: list[tuple[str, bytes, int, str | None, str]] = [
     ("fasttext", b"a text\n", 1, None, "no line has a label: labels are words that begin with __label__"),
     ("fasttext", b"__label__a x\n__label__ y\n", 2, "label", "__label__ without a name"),
     ("fasttext", b"__label__a x\n__label__b \xff\n", 2, None, "not valid UTF-8"),
+    ("annotations", b"", 1, None, "the file is empty"),
+    ("annotations", b'{"a": 1}\n', 1, None, "not a record of Label Studio, doccano or Argilla: its keys are 'a'"),
+    ("annotations", b'{"id": 1, "text": "x", "label": ["a"]}\n{"id"\n', 2, None, "not valid JSON at character"),
+    ("annotations", b'{"data": {"text": "x"}, "annotations": 1}\n', 1, "annotations", "expected a list of annotations"),
+    (
+        "annotations",
+        b"annotator,annotation_id,lead_time,text\n1,2,3\n",
+        2,
+        None,
+        "3 cells, expected 4 as in the header",
+    ),
+    ("annotations", b"annotator,annotation_id,lead_time,text\n1,2,3,\xff\n", 2, None, "not valid UTF-8"),
+    ("arff", b"", 1, None, "the file has no line @data"),
+    ("arff", b"@relation r\nx\n", 2, None, "'x' is not a line of an ARFF header"),
+    ("arff", b"@attribute x\n@data\n", 1, "x", "the type is '', expected numeric"),
+    ("arff", b"@attribute x numeric\n@data\n", 2, None, "no attribute 'label' among the 1 of the header"),
+    ("arff", ARFF + b"@data\n", 1, None, "a header but no rows"),
+    ("arff", ARFF + b"@attribute d date\n@data\n", 3, "d", "leave it out with ignore_columns"),
+    ("arff", ARFF + b"@data\n1\n", 4, None, "1 values, expected 2 as there are attributes"),
+    ("arff", ARFF + b"@data\none,a\n", 4, "x", "'one' is not a number"),
+    ("arff", ARFF + b"@data\n1,c\n", 4, "class", "'c' is not one of the attribute's 2 values"),
+    ("arff", ARFF + b"@data\n1,'a\n", 4, None, "a quote is not closed"),
+    ("arff", ARFF + b"@data\n{0 1, 2 a}\n", 4, None, "the index 2 is not between 1 and 1"),
+    ("arff", ARFF + b"@data\n{0 1\n", 4, None, "the sparse row has no closing brace"),
+    ("arff", ARFF + b"@data\n1,\xff\n", 4, None, "not valid UTF-8"),
     ("xmc", b"", 1, None, "expected the numbers of rows, features and labels"),
     ("xmc", b"2 3 2\n0 1:1\n", 1, None, "the first line says 2 rows; the file has 1"),
     ("xmc", b"1 3 2\n0 3:1\n", 1, None, "the first line says 3 features; the largest index is 3"),
@@ -138,6 +166,8 @@ MALFORMED: list[tuple[str, bytes, int, str | None, str]] = [
     ("npz", npz(**SPARSE, format="coo", y=AB), 1, "format", "save it with .tocsr()"),
     ("xlsx", b"label,x\na,1\n", 1, None, "the file does not begin like xlsx"),
     ("xlsx", b"PK\x03\x04" + b"\0" * 26 + b"[Content_Types].xml", 1, None, "the workbook is damaged"),
+    ("ods", b"label,x\na,1\n", 1, None, "the file does not begin like ods"),
+    ("ods", ODS_HEAD, 1, None, "the workbook is damaged"),
     ("csv", gzip.compress(b"label,x\na,1\n", mtime=0)[:-9], 1, None, "the gzip data are damaged or end too early"),
 ]
 

@@ -11,6 +11,8 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import openpyxl
+import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +22,7 @@ from working import Home, living_in, run, train, upload
 from app.config import Settings
 from app.main import create_app
 from app.protocols.tensors import Tensor, as_bytes, as_json, read
+from solvers.estimator import PolymarginClassifier
 
 WORDS = {
     "Kitchen > Covers": "lid pot pan seal",
@@ -63,6 +66,34 @@ def _things() -> bytes:
     return b"label,color,width\n" + b"".join(b"%s,%s,%d\n" % (a.encode(), b.encode(), c) for a, b, c in rows)
 
 
+def _vectors() -> bytes:
+    rows = [("deep sea", [2.0, 0.0, 0.5], "ship"), ("blue sky", [0.0, 2.0, 0.5], "kite")] * 8
+    table = pa.table(
+        {"text": [row[0] for row in rows], "v": [row[1] for row in rows], "label": [row[2] for row in rows]}
+    )
+    stream = io.BytesIO()
+    pq.write_table(table, stream)
+    return stream.getvalue()
+
+
+SIZES = [([9.0, 1.0], "flat"), ([1.0, 9.0], "tall"), ([8.0, 1.5], "flat"), ([1.5, 8.0], "tall")] * 5
+TRAITS: list[tuple[list[float], list[str]]] = [
+    ([1.0, 0.0], ["wide"]),
+    ([0.0, 1.0], ["high"]),
+    ([1.0, 1.0], ["high", "wide"]),
+    ([0.0, 0.0], []),
+] * 10
+
+
+def _sizes() -> bytes:
+    return b"label,width,height\n" + b"".join(b"%s,%g,%g\n" % (label.encode(), *x) for x, label in SIZES)
+
+
+def _traits() -> bytes:
+    rows = [{"label": labels, "features": {"height": x[1], "width": x[0]}} for x, labels in TRAITS]
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
 @pytest.fixture(scope="module")
 def labelled_home(empty_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with the models products (one label of a tree), flat (sets) and tree (sets along a tree)."""
@@ -76,9 +107,16 @@ def labelled_home(empty_home: Home, tmp_path_factory: pytest.TempPathFactory) ->
         assert upload(client, "subjects", _subjects(), "jsonl")["state"] == "ready"
         things = upload(client, "things", _things(), "csv", category_columns="color", number_columns="width")
         assert things["state"] == "ready", things["error"]
+        signs = upload(client, "signs", _vectors(), "parquet", text_columns="text", number_columns="v")
+        assert signs["state"] == "ready", signs["error"]
+        assert upload(client, "sizes", _sizes(), "csv")["state"] == "ready"
+        assert upload(client, "traits", _traits(), "jsonl")["state"] == "ready"
         for dataset, model, request in (
             ("products", "plain", WESTON),
             ("things", "things", {"solver": "weston_watkins"}),
+            ("signs", "signs", {"solver": "weston_watkins"}),
+            ("sizes", "sizes", {"solver": "weston_watkins", "test_fraction": 0}),
+            ("traits", "traits", {**NODE_SVM, "test_fraction": 0}),
             ("products", "products", {**WESTON, "hierarchy": "goods"}),
             ("subjects", "flat", NODE_SVM),
             ("subjects", "tree", {**NODE_SVM, "hierarchy": "kinds"}),
@@ -284,6 +322,10 @@ MARKS = ("<!-- matrix -->\n", "<!-- end of matrix -->")
 KINDS: dict[str, tuple[str, Any]] = {
     "text, one label": ("plain", {"text": "lid pot pan"}),
     "record, one label": ("things", {"record": {"color": "red", "width": 9.0}}),
+    "record with a vector, one label": ("signs", {"record": {"text": "deep sea", "v": [0.0, 2.0, 0.5]}}),
+    "numbers, one label": ("sizes", {"features": {"width": 7.0, "height": 2.0}}),
+    "numbers, set": ("traits", {"features": {"width": 1.0, "height": 1.0}}),
+    "numbers, empty set": ("traits", {"features": {"width": 0.0, "height": 0.0}}),
     "text, one label of a tree": ("products", {"text": "lid pot pan"}),
     "text, set": ("flat", {"text": BOTH}),
     "text, empty set": ("flat", {"text": NONE}),
@@ -314,7 +356,7 @@ def _of_mlflow(answer: Any) -> list[str]:
 
 
 def _columns(row: Any) -> dict[str, Any]:
-    return row.get("record", row)
+    return row.get("record") or row.get("features") or row
 
 
 def _by_mlflow_json(client: TestClient, model: str, row: Any) -> list[str]:
@@ -323,17 +365,27 @@ def _by_mlflow_json(client: TestClient, model: str, row: Any) -> list[str]:
 
 def _by_mlflow_csv(client: TestClient, model: str, row: Any) -> list[str]:
     cells = _columns(row)
-    content = f"{','.join(cells)}\n{','.join(map(str, cells.values()))}\n"
+    line = ",".join(f'"{cell}"' if isinstance(cell, list) else str(cell) for cell in cells.values())
+    content = f"{','.join(cells)}\n{line}\n"
     return _of_mlflow(client.post(f"/mlflow/{model}/invocations", content=content, headers=CSV))
 
 
+def _feature_names(model: str) -> list[str]:
+    return ["height", "width"] if model == "traits" else ["width", "height"]
+
+
+def _tensor(name: str, value: Any) -> Tensor:
+    if isinstance(value, str):
+        return Tensor(name, "BYTES", (1,), [value])
+    return Tensor(name, "FP64", (1, *np.shape(value)), np.ravel(value))
+
+
 def _by_open_inference(client: TestClient, model: str, row: Any, binary: bool) -> list[str]:
-    tensors = [
-        Tensor(name, "BYTES", (1,), [value])
-        if isinstance(value, str)
-        else Tensor(name, "FP64", (1,), np.array([value]))
-        for name, value in _columns(row).items()
-    ]
+    if "features" in row:
+        dense = np.array([row["features"][name] for name in _feature_names(model)])
+        tensors = [Tensor("features", "FP64", (1, len(dense)), dense)]
+    else:
+        tensors = [_tensor(name, value) for name, value in _columns(row).items()]
     outputs = infer_tensors(client, model, tensors, binary)
     return selected(outputs)[0] if "selected" in outputs else outputs["labels"][0]
 
@@ -346,7 +398,7 @@ def _by_annif(client: TestClient, model: str, row: Any) -> list[str] | None:
 
 
 def _by_label_studio(client: TestClient, model: str, row: Any) -> list[str]:
-    labels = [*WORDS, *SUBJECTS, "hot", "cold"]
+    labels = [*WORDS, *SUBJECTS, "hot", "cold", "ship", "kite", "flat", "tall", "wide", "high"]
     choices = "".join(f'<Choice value="{label.replace(">", "&gt;")}"/>' for label in labels)
     config_text = config_of("Choices", choices, choice="multiple")
     data = {"body": "", **_columns(row), **({"body": row["text"]} if "text" in row else {})}
@@ -355,13 +407,17 @@ def _by_label_studio(client: TestClient, model: str, row: Any) -> list[str]:
     return result["result"][0]["value"]["choices"] if result["result"] else []
 
 
+JOB_OPTIONS = {
+    "things": {"category_columns": "color", "number_columns": "width"},
+    "signs": {"text_columns": "text", "number_columns": "v"},
+}
+
+
 def _by_job(client: TestClient, model: str, row: Any, format: str) -> list[str]:
     name = f"rows-{uuid4().hex}"
-    line = json.dumps(_columns(row)).encode() + b"\n"
-    options = {"unlabelled": "true"} | (
-        {} if "text" in row else {"category_columns": "color", "number_columns": "width"}
-    )
-    assert upload(client, name, line, "jsonl", **options)["state"] == "ready"
+    line = json.dumps(row.get("record", row)).encode() + b"\n"
+    rows = upload(client, name, line, "jsonl", unlabelled="true", **JOB_OPTIONS.get(model, {}))
+    assert rows["state"] == "ready", rows["error"]
     asked = {"kind": "predict", "model": model, "dataset": name, "format": format}
     made = client.post("/api/v1/jobs", json=asked)
     assert made.status_code == 202, made.text
@@ -369,15 +425,45 @@ def _by_job(client: TestClient, model: str, row: Any, format: str) -> list[str]:
     content = client.get(f"/api/v1/jobs/{made.json()['id']}/predictions").content
     if format == "parquet":
         (found,) = pq.read_table(io.BytesIO(content)).to_pylist()
+    elif format == "xlsx":
+        book = openpyxl.load_workbook(io.BytesIO(content))
+        head, cells = book["Rows"].values
+        found = dict(zip(head, cells, strict=True))
     elif format == "csv":
         (found,) = pacsv.read_csv(io.BytesIO(content)).to_pylist()
     else:
         found = json.loads(content)
     if "labels" not in found:
         return [found["label"]]
-    if format == "csv":
+    if format in ("csv", "xlsx"):
         return found["labels"].split(";") if found["labels"] else []
     return found["labels"]
+
+
+def _by_estimator(client: TestClient, model: str, row: Any) -> list[str] | None:
+    """The machine that the service has, trained by the estimator on the same rows; it takes numbers alone."""
+    if "features" not in row:
+        return None
+    asked = [[row["features"]["width"], row["features"]["height"]]]
+    if model == "sizes":
+        fitted = PolymarginClassifier("weston_watkins").fit(*map(list, zip(*SIZES, strict=True)))
+        return [str(label) for label in fitted.predict(asked)]
+    X, sets = map(list, zip(*TRAITS, strict=True))
+    edges = [("root", "wide"), ("root", "high")]
+    (found,) = PolymarginClassifier("node_svm", hierarchy=edges, C=1.0).fit(X, sets).predict(asked)
+    return sorted(found)
+
+
+def _by_onnx(client: TestClient, model: str, row: Any) -> list[str] | None:
+    """The exported graph; a version that no graph holds is refused."""
+    answer = client.get(f"/api/v1/models/{model}/versions/1/export", params={"format": "onnx"})
+    if answer.status_code == 422:
+        assert problem(answer, 422, "invalid_input")["errors"]
+        return None
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    session = runtime.InferenceSession(answer.content, providers=["CPUExecutionProvider"])
+    asked = np.array([[row["features"][name] for name in _feature_names(model)]], np.float32)
+    return [str(label) for label in session.run(["label"], {"features": asked})[0]]
 
 
 DOORS: dict[str, Callable[[TestClient, str, Any], list[str] | None]] = {
@@ -393,6 +479,9 @@ DOORS: dict[str, Callable[[TestClient, str, Any], list[str] | None]] = {
     "file job, Parquet": partial(_by_job, format="parquet"),
     "file job, CSV": partial(_by_job, format="csv"),
     "file job, JSON lines": partial(_by_job, format="jsonl"),
+    "file job, Excel": partial(_by_job, format="xlsx"),
+    "estimator": _by_estimator,
+    "ONNX": _by_onnx,
 }
 
 

@@ -99,7 +99,7 @@ def test_bytes_that_belong_to_no_input_are_refused(models: TestClient) -> None:
 def test_no_column_of_a_record_comes_twice() -> None:
     column = Tensor("a", "FP64", (1,), np.ones(1))
     with pytest.raises(InvalidInput, match="does not fit"):
-        open_inference._records([column, column], 10)
+        open_inference._records([column, column], {}, 10)
 
 
 def test_an_error_says_what_is_wrong_where_clients_of_this_protocol_look(models: TestClient) -> None:

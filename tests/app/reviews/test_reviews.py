@@ -259,3 +259,64 @@ def test_decided_rows_are_appended_to_the_dataset_of_the_model_once(client: Test
     client.put(f"/api/v1/reviews/q/decisions/{rows[2]['row']}", json={"label": "0110"})
     run(client.post("/api/v1/reviews/q/append", json={"dataset": "jobs"}).json()["id"])
     assert client.get("/api/v1/datasets/jobs").json()["n_rows"] == before["n_rows"] + 3
+
+
+def test_claimed_rows_are_given_back_by_the_person_who_has_them(queue: sessionmaker[Session]) -> None:
+    assert claim(queue, "ann", count=3) == [59, 58, 57]
+    with acting(queue, "bob") as session:
+        decisions.release(session, "q", [59, 58, 3])
+    assert claim(queue, "bob", count=1) == [56]
+    with acting(queue, "ann") as session:
+        decisions.release(session, "q", [59, 57])
+    assert claim(queue, "bob", count=2) == [59, 57]
+
+
+def test_who_undoes_a_decision_can_keep_the_row(queue: sessionmaker[Session]) -> None:
+    [row] = claim(queue, "ann")
+    decide(queue, "ann", row, "a")
+    with acting(queue, "ann") as session:
+        undone = decisions.undo(session, "q", row, minutes=5.0)
+    assert (undone.state, undone.claimed_by) == ("claimed", "ann")
+    assert claim(queue, "bob") == [58]
+    assert decide(queue, "ann", row, "b").label == "b"
+
+
+def test_nothing_distinguishes_a_sure_row_before_it_is_decided(queue: sessionmaker[Session]) -> None:
+    with acting(queue, "ann") as session:
+        shown = decisions.rows(session, "q", 60).rows
+        assert all(row.sure is None and row.alternatives[0].probability is None for row in shown)
+        claimed = decisions.claim(session, "q", ClaimRequest(count=1))[0]
+        assert claimed.alternatives[0].probability is None
+    decided = decide(queue, "ann", claimed.row, "a")
+    assert (decided.sure, decided.alternatives[0].probability) == (False, 0.4)
+
+
+def test_sampled_sure_rows_have_random_places_among_the_others() -> None:
+    unsure, sampled = [{"row": row} for row in range(20)], [{"row": row} for row in range(20, 40)]
+    found = [each["row"] for each in service.scattered(unsure, sampled, 7)]
+    assert sorted(found) == list(range(40))
+    assert [row for row in found if row < 20] == list(range(20))
+    assert 3 <= sum(row >= 20 for row in found[:20]) <= 17
+    assert found == [each["row"] for each in service.scattered(unsure, sampled, 7)]
+    assert found != [each["row"] for each in service.scattered(unsure, sampled, 8)]
+
+
+@pytest.mark.usefixtures("job")
+def test_labels_are_found_by_words_and_described_by_name(client: TestClient) -> None:
+    client.post("/api/v1/reviews", json={"name": "q", "job": predicted(client, min_precision=0.9999)})
+
+    def found(**asked: Any) -> list[str]:
+        answer = client.get("/api/v1/reviews/q/labels", params=asked)
+        assert answer.status_code == 200, answer.text
+        return [each["label"] for each in answer.json()["labels"]]
+
+    assert found() == ["0110", "0120", "0210", "0220"]
+    assert found(search="02") == ["0210", "0220"]
+    assert found(search="miller") == []
+    assert found(label=["0220", "0999", "0110"]) == ["0220", "0110"]
+    answer = client.get("/api/v1/reviews/q/labels", params={"search": "0", "limit": 1}).json()
+    assert (answer["n_labels"], len(answer["labels"])) == (4, 1)
+    assert answer["labels"][0] == {"label": "0110", "name": None, "notation": None, "path": []}
+    problem(client.get("/api/v1/reviews/none/labels"), 404)
+    assert client.delete("/api/v1/models/m").status_code in (200, 204)
+    problem(client.get("/api/v1/reviews/q/labels"), 404)

@@ -250,6 +250,38 @@ def test_one_answer_to_a_set_is_measured_as_a_set_and_its_ranking_by_the_deepest
     assert measures["precision@3"] == pytest.approx((2 / 3 + 1 / 3) / 2)
 
 
+def test_unseen_rare_and_frequent_labels_are_measured_apart():
+    rng = np.random.default_rng(0)
+    labels = Labels(
+        (*(f"l{c:02}" for c in range(20)), "X"), 20, np.arange(20), Taxonomy.flat([f"l{c:02}" for c in range(20)])
+    )
+    true, values = rng.random((N, 21)) < 0.15, rng.normal(size=(N, 20))
+    true[0] = False
+    n_training = np.array([0, 0, 1, 1, 2, 9, 10, 99, 100, 500] * 2 + [0])
+    sets = sp.csr_matrix(true[:, :20])
+    outcomes = Outcomes(taken(labels, Truth(sp.csr_matrix(true)), values, sets), n_training=n_training)
+    found = {each.name: each for each in outcomes.measures(20)}
+    first = np.argsort(-values, axis=1)
+    for name, least, most in (("unseen", 0, 0), ("rows_1", 1, 1), ("rows_2_to_9", 2, 9), ("rows_100", 100, 1000)):
+        band = np.flatnonzero((n_training >= least) & (n_training <= most))
+        each = []
+        for i in range(N):
+            own = set(np.flatnonzero(true[i])) & set(band)
+            if own:
+                hits = [c in own for c in first[i, :10]]
+                gain = sum(hit / np.log2(2 + place) for place, hit in enumerate(hits))
+                ideal = sum(1 / np.log2(2 + place) for place in range(min(10, len(own))))
+                short = sum(hits[:5])
+                each.append((2 * short / (5 + len(own)), short / 5, sum(hits) / len(own), gain / ideal))
+        due = np.mean(each, axis=0)
+        for measure, value in zip(("f1@5", "precision@5", "recall@10", "ndcg@10"), due, strict=True):
+            reported_one = found[f"{name}_{measure}"]
+            assert reported_one.value == pytest.approx(value, rel=1e-5)
+            assert reported_one.low <= reported_one.value <= reported_one.high
+        assert found[f"{name}_share"].value == pytest.approx(true[:, band].sum() / true.sum())
+    assert not any(name.startswith("unseen") for name in reported(Outcomes(outcomes.evaluation)))
+
+
 def test_measures_by_row_have_the_told_means():
     labels, truth, values, _ = tree_case(3, names_sets=False)
     outcomes = Outcomes(taken(labels, truth, values))

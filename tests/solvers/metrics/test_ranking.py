@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import label_ranking_average_precision_score, ndcg_score
+from sklearn.metrics import f1_score, label_ranking_average_precision_score, ndcg_score
 
 from solvers.metrics.ranking import RankAccumulator, first, places, propensities
 
@@ -61,12 +61,13 @@ def test_measures_of_blocks_are_their_definitions_over_all_rows(seed):
             hits = [c in real for c in order[:k]]
             dcg = sum(hit / np.log2(place + 1) for place, hit in enumerate(hits, 1))
             ideal = sum(1 / np.log2(place + 1) for place in range(1, min(k, len(real)) + 1))
-            each.append((sum(hits) / k, sum(hits) / len(real), any(hits), dcg / ideal))
+            f1 = 2 * sum(hits) / (k + len(real))
+            each.append((sum(hits) / k, sum(hits) / len(real), any(hits), dcg / ideal, f1))
             gains = {c: inverse[min(c, len(inverse) - 1)] for c in real}
             gained += sum(gains[c] for c in order[:k] if c in real)
             most += sum(sorted(gains.values())[-k:])
-        names = ("precision", "recall", "accuracy", "ndcg")
-        due |= dict(zip((f"{name}@{k}" for name in names), np.mean(each or [(0, 0, 0, 0)], axis=0), strict=True))
+        names = ("precision", "recall", "accuracy", "ndcg", "f1")
+        due |= dict(zip((f"{name}@{k}" for name in names), np.mean(each or [(0,) * 5], axis=0), strict=True))
         due[f"psp@{k}"] = gained / most if most else 0.0
     reciprocal = []
     for i in np.flatnonzero(true.any(axis=1)):
@@ -85,6 +86,17 @@ def test_ndcg_is_scikit_learns():
     reported = whole.measures((1, 5))
     for k in (1, 5):
         assert reported[f"ndcg@{k}"] == pytest.approx(ndcg_score(true, scores, k=k))
+
+
+def test_f1_at_5_is_the_f1_of_samples_when_five_labels_are_given():
+    rng = np.random.default_rng(3)
+    scores, true = rng.normal(size=(40, 9)), rng.random((40, 9)) < 0.3
+    true[:, 0] |= ~true.any(axis=1)
+    given = np.zeros_like(true)
+    np.put_along_axis(given, np.argsort(-scores, axis=1)[:, :5], True, axis=1)
+    whole = RankAccumulator()
+    whole.add(scores, sp.csr_matrix(true))
+    assert whole.measures()["f1@5"] == pytest.approx(f1_score(true, given, average="samples"))
 
 
 def test_mrr_of_one_label_a_row_is_scikit_learns_average_precision():

@@ -30,6 +30,8 @@ FILES = {
     "claml": """<ClaML version="2.0.0"><Class code="comp" kind="chapter">
     <SubClass code="comp.sys"/><SubClass code="comp.os"/></Class><Class code="rec"/><Class code="comp.sys"/>
     <Class code="comp.sys.mac"><SuperClass code="comp.sys"/></Class><Class code="comp.os"/></ClaML>""",
+    "arff": "@relation r\n@attribute class hierarchical root/comp,root/rec,comp/comp.sys,comp.sys/comp.sys.mac,"
+    "comp/comp.os\n@data\n",
 }
 IDS = {"skos": "https://example.org/", "obo": "t:"}
 

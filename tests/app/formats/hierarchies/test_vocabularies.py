@@ -393,3 +393,22 @@ def test_pairs_of_surrogates_and_escaped_backslashes_are_text(tmp_path: Path) ->
     path = tmp_path / "vocabulary"
     path.write_bytes(b'{"\\ud83d\\ude00": null, "c:\\\\u0000": null}')
     assert set(parse_hierarchy(path, "json").tree.names) == {"\U0001f600", "c:\\u0000"}
+
+
+@pytest.mark.parametrize("uri", ["http://example.org/1", "<http://example.org/1>"])
+def test_vocabularies_of_annif_in_csv_have_names_by_language(tmp_path: Path, uri: str) -> None:
+    content = f'uri,label_fi,label_en,notation\n{uri},"ruis, jyvä",rye,63\nhttp://example.org/2,kaura,,\n'
+    found = read(tmp_path, "csv", content)
+    assert found.tree.edges == [("root", "http://example.org/1"), ("root", "http://example.org/2")]
+    first, second = found.labels["http://example.org/1"], found.labels["http://example.org/2"]
+    assert (first.names, first.notation) == ({"fi": "ruis, jyvä", "en": "rye"}, "63")
+    assert (second.names, second.notation) == ({"fi": "kaura"}, None)
+    assert read(tmp_path, "csv", content, languages="en").labels["http://example.org/1"].names == {"en": "rye"}
+
+
+def test_a_classification_of_activities_has_its_descriptions_as_names(tmp_path: Path) -> None:
+    """The header as Eurostat ships NACE."""
+    content = 'Order,Level,Code,Parent,Description,Rulings\n1,1,A,,"AGRICULTURE, FORESTRY",\n2,2,01,A,Crops,\n'
+    found = read(tmp_path, "csv", content, language="en")
+    assert found.tree.edges == [("root", "A"), ("A", "01")]
+    assert found.labels["A"].names == {"en": "AGRICULTURE, FORESTRY"}

@@ -1,0 +1,1 @@
+"""Curation: which rows to label next, and which labels are probably wrong."""

@@ -1,0 +1,122 @@
+"""The number of cells that a workbook needs memory for, counted before a library reserves it.
+
+Two cells far apart, or one that is repeated, make a small file claim a table of any size.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.formats.table import row_error
+
+MOST_CELLS = 1 << 25
+
+_BLOCK_BYTES = 1 << 20
+_LONGEST_TAG = 1 << 20
+_ATTRIBUTES = rb"((?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+)"
+_XLSX_TAG = re.compile(rb"<(?:\w+:)?(c|row)(?=[\s/>])" + _ATTRIBUTES + rb">")
+_REFERENCE = re.compile(rb"\sr\s*=\s*[\"']\s*([A-Za-z]{0,8})([0-9]{1,12})")
+_ODS_TAG = re.compile(rb"<table:(table|table-row|table-cell|covered-table-cell)(?=[\s/>])" + _ATTRIBUTES + rb">")
+_REPEATED = re.compile(rb"table:number-(?:rows|columns)-repeated\s*=\s*[\"']\s*([0-9]{1,12})")
+
+
+def check_cells(archive: zipfile.ZipFile, most: int = MOST_CELLS) -> None:
+    """Refuse a workbook (.xlsx or .ods) whose sheets span too many cells; raises FormatError."""
+    for name in archive.namelist():
+        if name == "content.xml":
+            n_cells = _ods_cells(archive, name)
+        elif name.startswith("xl/worksheets/") and name.endswith(".xml"):
+            n_cells = _xlsx_cells(archive, name)
+        else:
+            continue
+        if n_cells > most:
+            detail = (
+                f"a sheet spans {n_cells:,} cells, at most {most:,} are read: delete cells far from the table, or save "
+                "the sheet as CSV"
+            )
+            raise row_error(1, detail)
+
+
+def _xlsx_cells(archive: zipfile.ZipFile, name: str) -> int:
+    n_rows, columns = 1, {b"A"}
+    counted, widest = 0, 0
+    for tag, attributes in _tags(archive, name, _XLSX_TAG):
+        if tag == b"row":
+            counted = 0
+        else:
+            counted += 1
+            widest = max(widest, counted)  # cells without a reference follow each other
+        found = _REFERENCE.search(attributes)
+        if found is not None:
+            columns.add(found[1].upper())
+            n_rows = max(n_rows, int(found[2]))
+        elif tag == b"row":
+            n_rows += 1
+    return n_rows * max(widest, *map(_column_number, columns))
+
+
+def _column_number(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + letter - 64
+    return number
+
+
+@dataclass
+class _Table:
+    """One sheet as its rows are counted; empty rows and cells at an end count only once something follows."""
+
+    n_rows: int = 0
+    width: int = 0
+    empty_rows: int = 0
+    repeats: int = 0
+    cells: int = 0
+    empty_cells: int = 0
+
+    def begin_row(self, repeats: int) -> None:
+        if self.cells:
+            self.n_rows += self.empty_rows + self.repeats
+            self.width, self.empty_rows = max(self.width, self.cells), 0
+        else:
+            self.empty_rows += self.repeats
+        self.repeats, self.cells, self.empty_cells = repeats, 0, 0
+
+    def add_cells(self, repeats: int, empty: bool) -> None:
+        self.empty_cells += repeats
+        if not empty:
+            self.cells, self.empty_cells = self.cells + self.empty_cells, 0
+
+
+def _ods_cells(archive: zipfile.ZipFile, name: str) -> int:
+    total, table = 0, _Table()
+    for tag, attributes in _tags(archive, name, _ODS_TAG):
+        found = _REPEATED.search(attributes)
+        repeats = 1 if found is None else int(found[1])
+        if tag == b"table":
+            table.begin_row(0)
+            total, table = total + table.n_rows * table.width, _Table()
+        elif tag == b"table-row":
+            table.begin_row(repeats)
+        else:
+            table.add_cells(repeats, attributes.endswith(b"/") and b"value" not in attributes)
+    table.begin_row(0)
+    return total + table.n_rows * table.width
+
+
+def _tags(archive: zipfile.ZipFile, name: str, pattern: re.Pattern[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Names and attributes of the tags in a document, read in blocks."""
+    with archive.open(name) as file:
+        left = b""
+        while block := file.read(_BLOCK_BYTES):
+            left += block
+            end = 0
+            for match in pattern.finditer(left):
+                yield match[1], match[2]
+                end = match.end()
+            begin = max(end, left.rfind(b"<"))
+            left = left[begin:]
+            if len(left) > _LONGEST_TAG:
+                raise row_error(1, "the workbook is damaged, or has no sheet of cells")

@@ -1,0 +1,1 @@
+"""Webhooks: other programs are notified of what happened."""

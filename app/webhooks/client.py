@@ -1,0 +1,42 @@
+"""Webhooks of a remote service; only an administrator's key may manage them."""
+
+from collections.abc import Sequence
+
+from app.remote.transport import Transport
+from app.schemas import Page
+from app.webhooks.schemas import Delivery, Event, NewWebhook, Webhook
+
+
+class Webhooks:
+    """URLs that get events."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def create(self, name: str, url: str, events: Sequence[Event]) -> NewWebhook:
+        """Create a webhook; its secret is in this answer and nowhere else.
+
+        Raises
+        ------
+        InvalidInputError
+            The service's settings do not allow the URL.
+        ConflictError
+            The name is taken.
+        """
+        return self._transport.post(NewWebhook, "/webhooks", {"name": name, "url": url, "events": list(events)})
+
+    def get(self, webhook: str) -> Webhook:
+        return self._transport.get(Webhook, f"/webhooks/{webhook}")
+
+    def list(self, page_size: int = 50, page_token: str | None = None) -> Page[Webhook]:
+        """One page, newest first."""
+        return self._transport.get(Page[Webhook], "/webhooks", page_size=page_size, page_token=page_token)
+
+    def delete(self, webhook: str) -> None:
+        """Delete a webhook with its deliveries."""
+        self._transport.send("DELETE", f"/webhooks/{webhook}")
+
+    def deliveries(self, webhook: str, page_size: int = 50, page_token: str | None = None) -> Page[Delivery]:
+        """One page of what was or is to be sent, newest first."""
+        path = f"/webhooks/{webhook}/deliveries"
+        return self._transport.get(Page[Delivery], path, page_size=page_size, page_token=page_token)

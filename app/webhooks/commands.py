@@ -1,0 +1,90 @@
+"""Commands: webhooks."""
+
+from typing import Annotated, cast, get_args
+
+import typer
+
+from app.client import Client
+from app.command_line.output import Json, console, print_json, table
+from app.webhooks.schemas import Event, NewWebhook, Webhook
+
+webhooks = typer.Typer(help="Notify other programs of events (administrators only).", no_args_is_help=True)
+
+Ref = Annotated[str, typer.Argument(metavar="WEBHOOK", help="Name or id.")]
+
+
+@webhooks.command()
+def create(
+    name: Annotated[str, typer.Argument(help="Name of the webhook.")],
+    url: Annotated[str, typer.Argument(help="https URL whose host POLYMARGIN_WEBHOOK_HOSTS allows.")],
+    events: Annotated[
+        list[str], typer.Option("--event", help=f"Event to send; may be repeated: {', '.join(get_args(Event))}.")
+    ],
+    json: Json = False,
+) -> None:
+    """Create a webhook; its secret is shown only once."""
+    with Client() as client:
+        made = client.webhooks.create(name, url, cast(list[Event], events))
+    _show(made, json)
+
+
+@webhooks.command("list")
+def list_(json: Json = False) -> None:
+    """List the newest webhooks, without their secrets."""
+    with Client() as client:
+        page = client.webhooks.list()
+    if json:
+        print_json(page)
+        return
+    rows = [(each.name, each.url, ", ".join(each.events), each.n_waiting, each.n_failed) for each in page.items]
+    console(json).print(table(["name", "url", "events", "waiting", "failed"], rows))
+
+
+@webhooks.command()
+def show(webhook: Ref, json: Json = False) -> None:
+    """Show a webhook, without its secret."""
+    with Client() as client:
+        found = client.webhooks.get(webhook)
+    _show(found, json)
+
+
+@webhooks.command()
+def delete(webhook: Ref, json: Json = False) -> None:
+    """Delete a webhook with its deliveries; nothing more is sent."""
+    with Client() as client:
+        client.webhooks.delete(webhook)
+    if json:
+        print_json({"deleted": webhook})
+    else:
+        console(json).print(f"Deleted {webhook}", markup=False)
+
+
+@webhooks.command()
+def deliveries(
+    webhook: Ref,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of deliveries to show.")] = 50,
+    json: Json = False,
+) -> None:
+    """List what was or is to be sent, newest first."""
+    with Client() as client:
+        page = client.webhooks.deliveries(webhook, page_size=limit)
+    if json:
+        print_json(page)
+        return
+    rows = [
+        (f"{each.created_at.astimezone():%Y-%m-%d %H:%M:%S}", each.event, each.state, each.attempts, each.status,
+         each.error)
+        for each in page.items
+    ]  # fmt: skip
+    console(json).print(table(["when", "event", "state", "attempts", "status", "error"], rows))
+
+
+def _show(webhook: Webhook, json: bool) -> None:
+    if json:
+        print_json(webhook)
+        return
+    rows = [("url", webhook.url), ("events", ", ".join(webhook.events)), ("waiting", str(webhook.n_waiting))]
+    rows.append(("failed", str(webhook.n_failed)))
+    if isinstance(webhook, NewWebhook):
+        rows.append(("secret", webhook.secret))
+    console(json).print(table(["webhook", webhook.name], rows))

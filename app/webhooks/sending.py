@@ -1,0 +1,167 @@
+"""Signed requests to other hosts: allowed names only, connected by an address that was checked, never redirected.
+
+The signature is that of Standard Webhooks: HMAC-SHA256 of id, time and body.
+"""
+
+import base64
+import binascii
+import hmac
+import http.client
+import ipaddress
+import secrets
+import socket
+import ssl
+import threading
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from app.config import settings
+from app.errors import InvalidInput, Item
+from app.version import VERSION
+
+_PREFIX = "whsec_"
+_SECONDS = 10.0
+# of an attempt: a receiver that answers byte by byte does not hold up others for longer
+_MOST_SECONDS = 15.0
+# IPv4 addresses inside IPv6 ones, which a gateway may route anywhere
+_TRANSLATED = tuple(ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What came of one attempt: the status that the receiver answered, or why there is none."""
+
+    status: int | None
+    error: str | None = None
+
+
+class RefusedError(Exception):
+    """The settings do not allow a request to this URL."""
+
+
+def new_secret() -> str:
+    """A key of 32 random bytes, as receivers configure it."""
+    return _PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def signature(secret: str, id: str, timestamp: int, body: bytes) -> str:
+    """The header ``webhook-signature`` of a request; raises ValueError for a secret that is none."""
+    try:
+        key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+    except binascii.Error:
+        raise ValueError("a secret is whsec_ and base64") from None
+    digest = hmac.new(key, f"{id}.{timestamp}.".encode() + body, "sha256").digest()
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def check_url(url: str) -> None:
+    """Raise InvalidInput unless the settings allow requests to the URL."""
+    try:
+        _allowed(url)
+    except RefusedError as error:
+        raise InvalidInput("the URL is not allowed", [Item(str(error), "/url")]) from None
+
+
+def send(url: str, secret: str, id: str, timestamp: int, body: bytes) -> Sent:
+    """Send one delivery by POST; redirects are not followed, and nothing of the answer but its status is kept."""
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": f"polymargin/{VERSION}",
+        "webhook-id": id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": signature(secret, id, timestamp, body),
+    }
+    try:
+        parts = _allowed(url)
+        connection = _connection(parts)
+    except RefusedError as error:
+        return Sent(None, str(error))
+    except OSError as error:
+        return Sent(None, f"the name was not resolved: {error}"[:300])
+    late = threading.Timer(_MOST_SECONDS, _hang_up, (connection,))
+    late.daemon = True
+    late.start()
+    try:
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection.request("POST", path, body, headers)
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        return Sent(None, f"{type(error).__name__}: {error}"[:300])
+    finally:
+        late.cancel()
+        connection.close()
+    if 200 <= status < 300:
+        return Sent(status)
+    note = "; redirects are not followed" if 300 <= status < 400 else ""
+    return Sent(status, f"the receiver answered {status}{note}")
+
+
+def _allowed(url: str) -> SplitResult:
+    """The parts of a URL that the settings allow; raises RefusedError."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise RefusedError(f"not a URL: {error}") from None
+    if parts.scheme not in ("https", "http") or not host or not url.isascii() or not url.isprintable() or " " in url:
+        raise RefusedError("expected a URL such as https://hooks.example.org/path, in ASCII")
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        raise RefusedError("a URL of a webhook has no user, password or fragment")
+    if parts.scheme == "http" and not settings().webhook_private:
+        raise RefusedError("http is not encrypted; give an https URL, or set POLYMARGIN_WEBHOOK_PRIVATE")
+    names = [name.strip().lower() for name in settings().webhook_hosts.split(",") if name.strip()]
+    if not any(name in ("*", host) or (name.startswith(".") and host.endswith(name)) for name in names):
+        raise RefusedError(f"the host {host} is not one of POLYMARGIN_WEBHOOK_HOSTS")
+    return parts
+
+
+def _connection(parts: SplitResult) -> http.client.HTTPConnection:
+    """A connection to an address of the URL's host that may be reached; raises RefusedError and OSError."""
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = [str(each[4][0]) for each in found]
+    reached = [each for each in addresses if settings().webhook_private or is_public(each)]
+    if not reached:
+        raise RefusedError(f"{host} has only private addresses; set POLYMARGIN_WEBHOOK_PRIVATE to allow them")
+    if parts.scheme == "https":
+        return _HTTPS(host, port, reached[0])
+    return _HTTP(host, port, reached[0])
+
+
+def is_public(address: str) -> bool:
+    """Whether an address belongs to the public Internet."""
+    known = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(known, ipaddress.IPv6Address):
+        if known.ipv4_mapped is not None:
+            known = known.ipv4_mapped
+        elif any(known in network for network in _TRANSLATED):
+            return False
+    return known.is_global and not known.is_multicast
+
+
+def _hang_up(connection: http.client.HTTPConnection) -> None:
+    if connection.sock is not None:
+        try:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:  # it has ended
+            return
+
+
+class _HTTP(http.client.HTTPConnection):
+    """A connection to a checked address, which speaks as to its name."""
+
+    def __init__(self, host: str, port: int, address: str) -> None:
+        super().__init__(host, port, timeout=_SECONDS)
+        self._address = address
+
+    def connect(self) -> None:
+        self.sock = socket.create_connection((self._address, self.port), self.timeout)
+
+
+class _HTTPS(_HTTP):
+    default_port = 443
+
+    def connect(self) -> None:
+        super().connect()
+        self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)

@@ -1,0 +1,120 @@
+"""Webhooks: created, shown and deleted; and the log of their deliveries."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete as sql_delete
+from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from app.errors import Conflict
+from app.schemas import Page
+from app.store import tables
+from app.store.db import db_now, new_id, reading, writing
+from app.store.lookup import by_ref, moment, moment_or_none, newest
+from app.webhooks.schemas import Delivery, NewWebhook, Webhook, WebhookRequest
+from app.webhooks.sending import check_url, new_secret
+
+W, D = tables.Webhook, tables.WebhookDelivery
+# of one workspace
+_MOST = 100
+
+
+def create(session: Session, request: WebhookRequest) -> NewWebhook:
+    """Create a webhook; events from now on are sent to it.
+
+    Raises
+    ------
+    InvalidInput
+        The settings do not allow the URL.
+    Conflict
+        The name is taken, or the workspace has as many as it may.
+    """
+    check_url(request.url)
+    taken = Conflict(f"a webhook is named {request.name!r} already; choose another name")
+    with writing(session):
+        if session.scalars(select(W.id).where(W.name == request.name)).first() is not None:
+            raise taken
+        if session.scalars(select(func.count()).select_from(W)).one() >= _MOST:
+            raise Conflict(f"the workspace has {_MOST} webhooks, the most that it may have; delete some")
+        now: float = session.scalars(select(db_now())).one()
+        row = W(
+            id=new_id(),
+            name=request.name,
+            url=request.url,
+            events=list(request.events),
+            secret=new_secret(),
+            created_at=now,
+            collected_at=now,
+        )
+        session.add(row)
+        try:
+            session.flush()
+        except IntegrityError:
+            session.rollback()
+            raise taken from None
+        return NewWebhook(**_show(session, [row])[0].model_dump(), secret=row.secret)
+
+
+def get(session: Session, ref: str) -> Webhook:
+    """A webhook by id or name; raises NotFound."""
+    with reading(session):
+        return _show(session, [by_ref(session, W, ref)])[0]
+
+
+def page(session: Session, page_size: int = 100, page_token: str | None = None) -> Page[Webhook]:
+    """Webhooks, newest first."""
+    with reading(session):
+        rows, token = newest(session, W, select(W), page_size, page_token)
+        return Page[Webhook](items=_show(session, rows), next_page_token=token)
+
+
+def delete(session: Session, ref: str) -> None:
+    """Delete a webhook with its deliveries; raises NotFound."""
+    with writing(session):
+        row = by_ref(session, W, ref, lock=True)
+        session.execute(sql_delete(D).where(D.webhook_id == row.id))
+        session.delete(row)
+
+
+def deliveries(session: Session, ref: str, page_size: int = 100, page_token: str | None = None) -> Page[Delivery]:
+    """The deliveries of a webhook, newest first; raises NotFound."""
+    with reading(session):
+        webhook = by_ref(session, W, ref)
+        rows, token = newest(session, D, select(D).where(D.webhook_id == webhook.id), page_size, page_token)
+        return Page[Delivery](items=[_delivery(row) for row in rows], next_page_token=token)
+
+
+def _show(session: Session, rows: Sequence[tables.Webhook]) -> list[Webhook]:
+    query = select(D.webhook_id, D.state, func.count()).where(D.webhook_id.in_([row.id for row in rows]))
+    counts = {(id, state): n for id, state, n in session.execute(query.group_by(D.webhook_id, D.state))}
+    return [
+        Webhook(
+            id=row.id,
+            name=row.name,
+            owner=row.owner,
+            url=row.url,
+            events=row.events,
+            created_at=moment(row.created_at),
+            n_waiting=counts.get((row.id, "waiting"), 0),
+            n_failed=counts.get((row.id, "failed"), 0),
+        )
+        for row in rows
+    ]
+
+
+def _delivery(row: tables.WebhookDelivery) -> Delivery:
+    return Delivery.model_validate(
+        {
+            "id": row.id,
+            "event": row.event,
+            "payload": row.payload,
+            "state": row.state,
+            "attempts": row.attempts,
+            "next_attempt_at": moment(row.due_at) if row.state == "waiting" else None,
+            "status": row.status,
+            "error": row.error,
+            "created_at": moment(row.created_at),
+            "delivered_at": moment_or_none(row.delivered_at),
+        }
+    )

@@ -1,0 +1,164 @@
+"""People decide the rows of a review queue in a real browser, by the keyboard alone and side by side."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from browsing import PATIENCE_MS, Service, picture, signed_in
+
+from app.client import Client
+
+pytestmark = pytest.mark.slow
+
+TITLES = {"0110": "miller", "0120": "baker", "0210": "driver", "0220": "pilot", "0310": "nurse"}
+NAMES = {"0110": "Flour millers", "0120": "Bakers", "0210": "Lorry drivers", "0220": "Pilots", "0310": "Nurses"}
+WORDS = ("flour", "truck", "bread", "plane", "ward", "young", "old", "senior", "first", "second", "night", "day")
+
+# the text of another row than the one before, or that there is none
+NEXT = """(before) => {
+    if (document.getElementById("row").hidden)
+        return document.getElementById("row-empty").textContent.startsWith("No more") && "none";
+    const text = document.getElementById("row-text").textContent;
+    return text !== before && text;
+}"""
+
+
+@pytest.fixture(scope="module")
+def model(service: Service, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model of five occupations, whose labels have names and a place in a tree."""
+    folder, draw = tmp_path_factory.mktemp("occupations"), Random(0)
+    rows = [f"{title} {' '.join(draw.sample(WORDS, 2))},{code}" for code, title in TITLES.items() for _ in range(16)]
+    (folder / "jobs.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    groups = {"01": "Food", "02": "Transport", "03": "Health"}
+    tree = ["parent,child,name"] + [f"root,{code},{name}" for code, name in groups.items()]
+    tree += [f"{code[:2]},{code},{name}" for code, name in NAMES.items()]
+    (folder / "tree.csv").write_text("\n".join(tree) + "\n")
+    with Client(service.url, service.key) as client:
+        client.datasets.upload(folder / "jobs.csv", "occupations").wait()
+        client.hierarchies.upload(folder / "tree.csv", "occupation-tree", name_field="name")
+        client.train("occupations", "occupations", "auto", {"folds": 2}, hierarchy="occupation-tree").wait()
+    return "occupations"
+
+
+@pytest.fixture
+def make_queue(client: Client, model: str, tmp_path: Path) -> Callable[..., Any]:
+    def make(name: str, n_rows: int, **more: Any) -> Any:
+        draw, titles = Random(n_rows), list(TITLES.values())
+        texts = [f"{titles[row % 5]} {' '.join(draw.sample(WORDS, 3))} {row}" for row in range(n_rows)]
+        (tmp_path / f"{name}.csv").write_text("text\n" + "\n".join(texts) + "\n")
+        client.datasets.upload(tmp_path / f"{name}.csv", name, for_model=model).wait()
+        asked = {"top_k": 3, "format": "parquet", "threshold": 0.0} | more
+        job = client.predict_dataset(model, name, **asked)
+        job.wait()
+        return client.reviews.create(name, job.id, sure_share=1.0)
+
+    return make
+
+
+def opened_queue(page: Any, service: Service, name: str) -> Any:
+    page.goto(f"{service.url}/reviews/{name}")
+    page.locator("#row-text:focus").wait_for(timeout=PATIENCE_MS)
+    return page
+
+
+def test_fifty_rows_are_coded_by_the_keyboard_alone(
+    opened: Callable[..., Any], service: Service, client: Client, make_queue: Callable[..., Any], pictures: bool
+) -> None:
+    make_queue("fifty", 50)
+    page = opened()
+    page.goto(f"{service.url}/reviews/fifty")
+    page.locator("#key:focus").wait_for()
+    page.keyboard.type(service.key)
+    page.keyboard.press("Enter")
+    page.locator("#row-text:focus").wait_for()
+    picture(page, pictures, "review")
+    right = {title: code for code, title in TITLES.items()}
+    expected: dict[int, str] = {}
+    before = ""
+    for at in range(50):
+        page.wait_for_function("before => document.getElementById('row-text').textContent !== before", arg=before)
+        before = page.locator("#row-text").inner_text()
+        title, row = before.split()[0], int(before.split()[-1])
+        offered = page.locator("#choices .code").all_inner_texts()
+        expected[row] = right[title]
+        if at == 7:  # undone, and decided once more
+            page.keyboard.press("1")
+            page.wait_for_function("before => document.getElementById('row-text').textContent !== before", arg=before)
+            page.keyboard.press("u")
+            page.wait_for_function("before => document.getElementById('row-text').textContent === before", arg=before)
+        if at == 11:
+            page.keyboard.press("c")
+            page.keyboard.type("sounds like two jobs")
+            page.keyboard.press("Enter")
+        if at % 5 == 4 or right[title] not in offered:
+            page.keyboard.press("/")
+            page.keyboard.type(right[title] if at % 2 else NAMES[right[title]][:5].lower())
+            page.keyboard.press("Enter")
+        else:
+            page.keyboard.press(str(offered.index(right[title]) + 1))
+    page.get_by_text("No more rows to decide here.").wait_for()
+    page.locator("#progress", has_text="50of 50 rows").wait_for()
+    page.locator("#progress tr", has_text="admin").wait_for()
+    decided = client.reviews.rows("fifty").rows
+    assert {row.row: row.label for row in decided} == expected
+    assert [row.opinions[0].comment for row in decided].count("sounds like two jobs") == 1
+    measured = client.reviews.get("fifty").measured_precision
+    assert measured is not None
+    assert measured.n_rows == 50
+
+
+def test_two_people_in_two_browsers_meet_no_row_twice(
+    opened: Callable[..., Any], service: Service, client: Client, make_queue: Callable[..., Any]
+) -> None:
+    make_queue("shared", 24)
+    met: dict[str, list[str]] = {"ann": [], "bob": []}
+    pages = {}
+    for name in met:
+        pages[name] = signed_in(opened(), service.url, client.keys.create(name, "editor").secret)
+        pages[name].goto(f"{service.url}/reviews/shared")
+    while pages:
+        for name, page in list(pages.items()):
+            text = page.wait_for_function(NEXT, arg=met[name][-1] if met[name] else "").json_value()
+            if text == "none":
+                del pages[name]
+            else:
+                met[name].append(text)
+                page.keyboard.press("1")
+    everything = [*met["ann"], *met["bob"]]
+    assert min(map(len, met.values())) > 0
+    assert (len(everything), len(set(everything))) == (24, 24)
+    for _ in range(600):  # the last decision may be on its way when the other page finds no row
+        if client.reviews.get("shared").states["decided"] == 24:
+            return
+        time.sleep(0.1)
+    raise AssertionError("a decision was lost")
+
+
+def test_the_pages_of_reviews_are_accessible_and_tab_comes_to_everything(
+    page: Any, service: Service, make_queue: Callable[..., Any]
+) -> None:
+    make_queue("open-to-all", 12)
+    axe = Path(__file__).parents[2] / "build/browser/node_modules/axe-core/axe.min.js"
+    if not axe.exists():
+        pytest.skip("axe-core is not installed: make test-browser")
+    for path in ("/reviews", "/reviews/open-to-all"):
+        page.goto(f"{service.url}{path}")
+        if path != "/reviews":
+            page.locator("#row-text:focus").wait_for()
+            page.keyboard.press("1")
+            page.keyboard.type("/pilot")
+            page.locator("#found-labels li").first.wait_for()
+        page.evaluate("document.querySelectorAll('main details').forEach((each) => { each.open = true; })")
+        page.evaluate(axe.read_text())
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            found = page.evaluate("axe.run()")["violations"]
+            serious = {
+                each["id"]: [node["html"][:200] for node in each["nodes"][:3]]
+                for each in found
+                if each["impact"] in ("serious", "critical")
+            }
+            assert serious == {}, (path, scheme)
