@@ -269,6 +269,7 @@ class SubjectModel(ClosedSetModel):
         for count in (counts.has, counts.names, counts.both):
             valid = count.shape == (1, tree.n_nodes) and count.min() >= 0
             _require("counts", bool(valid))
+        _require("counts.both", bool((counts.both <= np.minimum(counts.has, counts.names)).all()))
         for each in (slope, offset, floor):
             _require("calibration", each.shape == (2,))
         candidates = Candidates(learnt, tree.parent, alike, n_best, n_alike)

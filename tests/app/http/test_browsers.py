@@ -93,8 +93,7 @@ def test_only_pages_of_known_origins_change_anything(
     headers = bearer(secrets["admin"]) | ({} if origin is None else {"Origin": origin})
     with TestClient(app, headers=headers) as client:
         answer = client.post("/api/v1/keys", json={"name": "new", "role": "viewer"})
-        assert client.get("/api/v1/keys").status_code == 200
-        assert len(client.get("/api/v1/keys").json()["items"]) == (4 if status == 201 else 3)
+        assert len(client.get("/api/v1/keys").json()["items"]) == len(secrets) + (status == 201)
     if status == 403:
         problem(answer, 403, "forbidden")
     assert answer.status_code == status

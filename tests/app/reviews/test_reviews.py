@@ -8,6 +8,7 @@ from asking import TestClient, bearer, problem
 from sqlalchemy.orm import Session, sessionmaker
 from working import run, train, upload
 
+from app import short_cache
 from app.errors import Conflict, InvalidInput, PreconditionFailed
 from app.reviews import decisions, service
 from app.reviews.progress import cohens_kappa, interval
@@ -302,7 +303,8 @@ def test_sampled_sure_rows_have_random_places_among_the_others() -> None:
 
 
 @pytest.mark.usefixtures("job")
-def test_labels_are_found_by_words_and_described_by_name(client: TestClient) -> None:
+def test_labels_are_found_by_words_and_described_by_name(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(short_cache, "REMEMBERED_SECONDS", 0.0)
     client.post("/api/v1/reviews", json={"name": "q", "job": predicted(client, min_precision=0.9999)})
 
     def found(**asked: Any) -> list[str]:

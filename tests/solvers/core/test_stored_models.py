@@ -60,9 +60,10 @@ def test_indices_out_of_range_and_sizes_that_do_not_agree_are_refused(name, tmp_
             with pytest.raises(ModelError, match="array"):
                 _loaded_with(folder, path.stem, array[:-1])
         if array.dtype.kind == "i" and array.dtype.itemsize > 1 and not path.stem.endswith("code"):
-            for at, wrong in ((-1, 1 << 30), (-1, -2)):
+            # counts of rows have no upper bound
+            for wrong in (-2,) if path.stem.endswith((".has", ".names")) else (1 << 30, -2):
                 other = array.copy()
-                other.reshape(-1)[at] = wrong
+                other.reshape(-1)[-1] = wrong
                 with pytest.raises(ModelError, match="array"):
                     _loaded_with(folder, path.stem, other)
                 tried += 1
