@@ -67,14 +67,13 @@ def test_numbers_from_the_file_of_an_office_to_the_edge_of_the_floats_train_or_a
     assert {exponent for exponent, ends in trained.items() if ends} >= {-6, 0, 6}
 
 
+# tests of jobs train on such rows with each method's own C
 @pytest.mark.slow
-@pytest.mark.parametrize("C", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("C", [1e-8, 1e8])
 @pytest.mark.parametrize("rows", [noisy, constant, duplicates, apart, alone])
-@pytest.mark.parametrize("name", sorted(SOLVERS))
+@pytest.mark.parametrize("name", sorted(name for name in SOLVERS if "C" in SOLVERS[name].Params.model_fields))
 def test_odd_rows_of_any_size_train_or_are_refused(name, rows, C):
-    if C != 1.0 and "C" not in SOLVERS[name].Params.model_fields:
-        pytest.skip("the method has no C")
-    for exponent in EXPONENTS:
+    for exponent in EXPONENTS[::2]:
         with warnings.catch_warnings(), np.errstate(over="ignore"):
             ends_well(name, rows() * 10.0**exponent, C=C)
 

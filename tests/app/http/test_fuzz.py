@@ -27,7 +27,7 @@ CASES = [
     for mode in MODES
     if mode == "good" or "/api/" in label
 ]
-few_and_many = pytest.mark.parametrize("n_examples", [1, pytest.param(30, marks=pytest.mark.slow)])
+few_and_many = pytest.mark.parametrize("n_examples", [1, pytest.param(8, marks=pytest.mark.slow)])
 
 
 def examples(most: int) -> settings:
