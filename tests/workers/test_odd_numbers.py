@@ -38,8 +38,8 @@ UNITS = ("1e-300", "1e-160", "1e-100", "1e-20", "1", "1e19", "1e60", "1e154", "1
 QUICK_METHODS = ("weston_watkins", "adaboost_mh", "spoc", "node_svm")
 QUICK = [("noisy", "1e-300"), ("noisy", "1e300"), ("constants", "1e19"), ("apart", "1"), ("one class", "1")]
 QUICK += [("one row", "1"), ("two rows", "1e-100"), ("no numbers", "1")]
-EVERY = [(kind, unit) for kind in ("noisy", "identity") for unit in UNITS]
-EVERY += [(kind, unit) for kind in ROWS if kind not in ("noisy", "identity") for unit in ("1e-160", "1", "1e154")]
+EVERY = [("noisy", unit) for unit in UNITS]
+EVERY += [(kind, unit) for kind in ROWS if kind != "noisy" for unit in ("1e-160", "1e154")]
 
 
 def _svmlight(X: np.ndarray, y: np.ndarray, unit: str) -> str:

@@ -61,7 +61,9 @@ def _paged(app: FastAPI) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(
+    ("role", "database"), [*((role, "sqlite") for role in ROLES), ("editor", "postgresql")], indirect=["database"]
+)
 def test_requests_and_chains_of_them_keep_to_the_description_whoever_asks(
     lived_in: tuple[FastAPI, dict[str, str]], role: str
 ) -> None:
