@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
 import typer
+from rich.console import Console
 
 from app.client import Client
 from app.command_line.option_names import OptionNames
@@ -13,7 +14,15 @@ from app.datasets.client import name_of
 from app.datasets.correction_files import corrections_in
 from app.datasets.label_columns import chosen_label_column
 from app.datasets.recipe_schemas import ColumnSummary
-from app.datasets.schemas import Dataset, DatasetFormat, DatasetRow, FromUpload, ImportOptions, NewRows
+from app.datasets.schemas import (
+    Dataset,
+    DatasetFormat,
+    DatasetRow,
+    DatasetStatistics,
+    FromUpload,
+    ImportOptions,
+    NewRows,
+)
 from app.remote.errors import ClientError
 
 datasets = typer.Typer(help="Upload and manage datasets.", no_args_is_help=True)
@@ -45,9 +54,12 @@ def upload(
         dataset = client.datasets.upload(path, name or name_of(path), cast(DatasetFormat | None, format), **options)
         if wait:
             dataset.wait()
-        inferred = client.datasets.statistics(dataset.id).columns if wait and options.get("infer_columns") else None
+        statistics = client.datasets.statistics(dataset.id) if wait else None
     _show(dataset, json)
-    for column in inferred or []:
+    if statistics is None:
+        return
+    _print_warnings(statistics, out)
+    for column in (statistics.columns or []) if options.get("infer_columns") else []:
         if column.why is not None:
             out.print(f"Note: column {column.name!r} is left out: {column.why}.", markup=False)
 
@@ -196,8 +208,7 @@ def show(dataset: Ref, json: Json = False) -> None:
         if statistics.columns is not None:
             reported = ["column", "is", "missing", "levels", "least", "most", "mean"]
             console(json).print(table(reported, map(_column, statistics.columns)))
-        for warning in statistics.warnings:
-            console(json).print(f"Note: {warning.detail}.", markup=False)
+        _print_warnings(statistics, console(json))
 
 
 @datasets.command()
@@ -257,6 +268,11 @@ def _show(dataset: Dataset, json: bool) -> None:
     if dataset.error is not None:
         error = ClientError("", dataset.error.errors)
         fail(f"the import failed: {dataset.error.detail}", json, error, OptionNames(ImportOptions.model_fields))
+
+
+def _print_warnings(statistics: DatasetStatistics, out: Console) -> None:
+    for warning in statistics.warnings:
+        out.print(f"Note: {warning.detail}.", markup=False)
 
 
 uploads = typer.Typer(help="Manage interrupted uploads.", no_args_is_help=True)

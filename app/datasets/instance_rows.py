@@ -82,6 +82,8 @@ def _row_of(dataset: tables.Dataset, corpus: Corpus, label: str) -> Callable[[di
     columns = None if corpus.kind != "table" else corpus.columns
 
     def row_of(instance: dict[str, Any], labels: list[str]) -> Row | None:
+        if form == "features" and "record" in instance:  # a record of numbers alone
+            instance = {form: instance["record"]}
         if form not in instance or not (sets or len(labels) == 1):
             return None
         if columns is not None:

@@ -15,6 +15,7 @@ from app.features.row_loops import flaws
 from app.plurals import counted
 
 _MAX_NAMED = 3
+_MAX_KNOWN = 10
 _TOO_LARGE = "a value is too large for a 64-bit number"
 
 
@@ -121,8 +122,11 @@ class SparseFeatures:
             return self._named_row(instance["features"])
         if "indices" in instance and "values" in instance:
             return self._indexed_row(instance["indices"], instance["values"])
+        if "record" in instance and self._names is not None:
+            return self._record_row(instance["record"])
+        named = "" if self._names is None else "a record, "
         raise InstanceError(
-            "this model takes numbers: an instance needs features, or indices with values, or a list of "
+            f"this model takes numbers: an instance needs {named}features, or indices with values, or a list of "
             f"{self._n_given} numbers"
         )
 
@@ -166,6 +170,18 @@ class SparseFeatures:
         known = places < len(self._used)
         known[known] = self._used[places[known]] == indices[known]
         return places, known
+
+    def _record_row(self, record: Mapping[str, Any]) -> Row:
+        """As named features, none of which may be left out: a row of a table has all columns."""
+        given = unrolled(record, list_widths(self._names or ()), self._ids)
+        unfit = next((name for name, value in given.items() if value is None or type(value) is str), None)
+        if unfit is not None:
+            raise InstanceError(f"column '{shorten(unfit)}': a number is required")
+        row = self._named_row(given)
+        if len(given) < self._n_given:
+            lacking = next(name for name in self._ids if name not in given)
+            raise InstanceError(f"column '{shorten(lacking)}': the number is missing")
+        return row
 
     def _named_row(self, features: Mapping[str, Any]) -> Row:
         if self._names is None:
@@ -211,7 +227,9 @@ class SparseFeatures:
         unknown = [name for name in names if name not in self._ids]
         if unknown:
             named = ", ".join(repr(shorten(name)) for name in unknown[:_MAX_NAMED])
-            raise InstanceError(f"{counted(len(unknown), 'unknown feature')}: {named}")
+            known = ", ".join(repr(shorten(name)) for name in list(self._ids)[:_MAX_KNOWN])
+            more = ", ..." if len(self._ids) > _MAX_KNOWN else ""
+            raise InstanceError(f"{counted(len(unknown), 'unknown feature')}: {named}; the model takes {known}{more}")
 
 
 def _sorted_row(columns: npt.NDArray[np.int32], numbers: npt.NDArray[np.float64]) -> Row:

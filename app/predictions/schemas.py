@@ -26,7 +26,7 @@ class RecordInstance(BaseModel):
     model_config = _STRICT
     record: dict[str, FiniteFloat | bool | str | list[FiniteFloat] | None] = Field(
         description="Of models of tables: values by column, of columns of lists a list; one that is left out, or null, "
-        "is missing."
+        "is missing. Models whose columns are all numbers need all of them."
     )
 
 

@@ -131,14 +131,18 @@ def _of_alike(groups: Sequence[Alike]) -> Iterator[tuple[str, str]]:
     if not groups:
         return
     kinds = [kind for kind in KINDS if any(kind in group.kinds for group in groups)]
-    # who sees no difference between two labels sees their code points
-    shown = ascii if "unicode" in groups[0].kinds else repr
+    looks = "looks" if len(groups) == 1 else "look"
     yield (
         "labels_alike",
-        f"{counted(len(groups), 'group')} of labels look alike, such as "
-        f"{' and '.join(map(shown, groups[0].labels[:3]))}: upload with "
-        f"merge_labels={' and merge_labels='.join(kinds)} to merge each group into one label",
+        f"{counted(len(groups), 'group')} of labels {looks} alike, such as {', '.join(map(_beside, groups[:3]))}: "
+        f"upload with merge_labels={' and merge_labels='.join(kinds)} to merge each group into one label",
     )
+
+
+def _beside(group: Alike) -> str:
+    """Labels of a group; who sees no difference between two of them sees their code points."""
+    shown = ascii if "unicode" in group.kinds else repr
+    return " and ".join(map(shown, group.labels[:3]))
 
 
 def _of_forms(parsed: Parsed) -> Iterator[tuple[str, str]]:

@@ -43,6 +43,17 @@ VERSION = {
     "aliases": [],
     "created_at": "2025-01-02T03:04:05Z",
 }
+STATISTICS = {
+    "n_rows": 2,
+    "n_train": 2,
+    "n_test": 0,
+    "n_classes": 2,
+    "n_features": None,
+    "nnz": None,
+    "empty_rows": 0,
+    "classes": [{"label": "[a]", "train": 1, "test": 0}],
+    "test_only_labels": [],
+}
 NODES = {"nodes": [{"number": 0, "name": "science", "parent": None, "level": 1, "n_children": 3}], "n_nodes": 1}
 MODEL = {
     "id": "m1",
@@ -134,12 +145,9 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     canned.answer("POST /datasets", DATASET, 202)
     canned.answer("GET /datasets", {"items": [READY]})
     canned.answer("GET /datasets/d1", READY)
+    canned.answer("GET /datasets/d1/statistics", STATISTICS)
     canned.answer("GET /datasets/papers", READY)
-    statistics = {"n_rows": 2, "n_train": 2, "n_test": 0, "n_classes": 2, "n_features": None, "nnz": None}
-    counts = [{"label": "[a]", "train": 1, "test": 0}]
-    canned.answer(
-        "GET /datasets/papers/statistics", statistics | {"empty_rows": 0, "classes": counts, "test_only_labels": []}
-    )
+    canned.answer("GET /datasets/papers/statistics", STATISTICS)
     canned.answer("DELETE /datasets/papers", b"", 204)
     canned.answer("POST /hierarchies", HIERARCHY, 201)
     canned.answer("GET /hierarchies", {"items": [HIERARCHY]})
@@ -340,14 +348,17 @@ def test_an_upload_waits_until_the_dataset_is_ready(run: Run, canned: Canned, tm
     assert canned.asked[0].query == {"name": "papers", "format": "csv"}
 
 
-def test_an_upload_tells_which_columns_it_has_left_out(run: Run, canned: Canned, tmp_path: Path) -> None:
+def test_an_upload_prints_its_warnings_and_which_columns_it_has_left_out(
+    run: Run, canned: Canned, tmp_path: Path
+) -> None:
     (tmp_path / "papers.csv").write_text("label,text,day\n")
     columns = [{"name": "text", "role": "text"}, {"name": "day", "role": "left out", "why": "dates"}]
-    found = {"n_rows": 2, "n_train": 2, "n_test": 0, "n_classes": 2, "n_features": None, "nnz": None, "empty_rows": 0}
-    canned.answer("GET /datasets/d1/statistics", found | {"classes": [], "test_only_labels": [], "columns": columns})
+    warnings = [{"code": "labels_alike", "detail": "1 group of labels looks alike"}]
+    canned.answers.pop("GET /datasets/d1/statistics")
+    canned.answer("GET /datasets/d1/statistics", STATISTICS | {"columns": columns, "warnings": warnings})
     status, out, _ = run("datasets", "upload", str(tmp_path / "papers.csv"), "--infer-columns")
     assert status == 0
-    assert out.splitlines()[-1] == "Note: column 'day' is left out: dates."
+    assert out.splitlines()[-2:] == ["Note: 1 group of labels looks alike.", "Note: column 'day' is left out: dates."]
 
 
 def test_an_archive_is_written_and_sent(run: Run, canned: Canned, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ def test_all_ways_to_write_an_instance_give_the_same_row(values: list[float], or
         {"indices": order, "values": [values[j] for j in order]},
         {"features": {NAMES[j]: values[j] for j in order}},
         {"features": {NAMES[j]: values[j] for j in order if values[j]}},
+        {"record": {NAMES[j]: values[j] for j in order}},
     ]
     for instance in instances:
         indices, row = features.row(instance)
@@ -47,9 +48,13 @@ def test_all_ways_to_write_an_instance_give_the_same_row(values: list[float], or
         ({"indices": [1, 1], "values": [1, 2]}, "an index is given twice"),
         ({"indices": [1, 2], "values": [1]}, "2 indices and 1 values"),
         ({"indices": [1], "values": [float("inf")]}, "a value is not a finite number"),
-        ({"features": {"d": 1, "e": 2}}, r"1 unknown feature: 'e'$"),
-        ({"features": {"e": 1, "f": 2, "g": 3, "h": 4}}, r"4 unknown features: 'e', 'f', 'g'$"),
-        ({"features": {"x" * 99: 1}}, r"1 unknown feature: 'x{37}\.\.\.'$"),
+        ({"features": {"d": 1, "e": 2}}, r"1 unknown feature: 'e'; the model takes 'width', 'height', 'größe', 'd'$"),
+        ({"features": {"e": 1, "f": 2, "g": 3, "h": 4}}, r"4 unknown features: 'e', 'f', 'g'; the model takes "),
+        ({"features": {"x" * 99: 1}}, r"1 unknown feature: 'x{37}\.\.\.'; the model takes "),
+        ({"record": {"width": 1, "height": 2, "größe": 3}}, r"column 'd': the number is missing$"),
+        ({"record": {"width": 1, "height": None, "größe": 3, "d": 4}}, r"column 'height': a number is required$"),
+        ({"record": {"width": 1, "height": "2", "größe": 3, "d": 4}}, r"column 'height': a number is required$"),
+        ({"record": {"e": 1}}, r"1 unknown feature: 'e'; the model takes "),
     ],
 )
 def test_an_instance_that_does_not_fit_says_why(instance: Mapping[str, Any] | list[float], detail: str) -> None:

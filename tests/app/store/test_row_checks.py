@@ -66,7 +66,12 @@ def test_repeated_rows_of_numbers_are_counted_whatever_the_order_of_labels_in_se
         ([*GOOD, "c,some,test", "c,same,test"], "labels_in_test_alone", "'c'"),
         (["a,one,train", "a,two,train"], "one_label", "nothing to distinguish"),
         ([*(f"a,{k},train" for k in range(99)), "b,x,train", "b,y,train"], "one_label_dominates", "98.0%"),
-        ([*GOOD, "A,one,train", "A,two,train"], "labels_alike", "'A' and 'a'"),
+        ([*GOOD, "A,one,train", "A,two,train"], "labels_alike", "1 group of labels looks alike, such as 'A' and 'a':"),
+        (
+            [*GOOD, "A,one,train", "\ufb01le,two,train", "file,x,train"],
+            "labels_alike",
+            "2 groups of labels look alike, such as 'A' and 'a', 'file' and '\\ufb01le':",
+        ),
         (
             [f"{name},{k} {name.upper()}!,train" for k in range(9) for name in ("apple", "pear")],
             "label_in_text",
