@@ -130,6 +130,8 @@ def _check_options(solver: Solver[Any], request: TrainRequest) -> None:
             raise InvalidInput("the solver follows no path", [Item(f"{solver.name} has no path in C", "/path")])
         if "C" in request.params:
             raise InvalidInput("C is given twice", [Item("give C or a path of Cs, not both", "/params/C")])
+    if request.until_certain is not None:
+        _check_certain(solver, request)
     if request.shards is not None and not solver.handles.shards:
         raise InvalidInput("the solver is not trained in shards", [Item(f"{solver.name} has no shards", "/shards")])
     if request.shards is not None and request.refit:
@@ -140,6 +142,19 @@ def _check_options(solver: Solver[Any], request: TrainRequest) -> None:
         raise InvalidInput("refit needs a job without shards", [Item(fault, "/refit")])
     if request.shards is not None and request.path is not None:
         raise InvalidInput("a path is followed in one worker", [Item("give shards or a path, not both", "/shards")])
+
+
+def _check_certain(solver: Solver[Any], request: TrainRequest) -> None:
+    """Whether the gap of the method says which answers are certain, and one worker can look at all of them."""
+    fault = None
+    if not solver.bounds_answers:
+        fault = f"{solver.name} has no gap that bounds its answers; linear flat machines have one, as weston_watkins"
+    elif request.shards is not None:
+        fault = "give shards or until_certain, not both"
+    elif request.path is not None:
+        fault = "give a path or until_certain, not both"
+    if fault is not None:
+        raise InvalidInput("answers cannot end this training", [Item(fault, "/until_certain")])
 
 
 def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) -> None:
