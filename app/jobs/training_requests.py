@@ -97,6 +97,9 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
     InvalidInput
         Unknown solver or parameters, or a dataset that the request cannot be trained on.
     """
+    # such a request has a tol, which other methods would refuse as unknown
+    if request.until_certain is not None and request.solver in registry.SOLVERS:
+        _check_certain(registry.SOLVERS[request.solver], request)
     solver = solver_of(request)
     _check_options(solver, request)
     dataset, hierarchy = by_ref(session, tables.Dataset, request.dataset, lock=lock), None
@@ -130,8 +133,6 @@ def _check_options(solver: Solver[Any], request: TrainRequest) -> None:
             raise InvalidInput("the solver follows no path", [Item(f"{solver.name} has no path in C", "/path")])
         if "C" in request.params:
             raise InvalidInput("C is given twice", [Item("give C or a path of Cs, not both", "/params/C")])
-    if request.until_certain is not None:
-        _check_certain(solver, request)
     if request.shards is not None and not solver.handles.shards:
         raise InvalidInput("the solver is not trained in shards", [Item(f"{solver.name} has no shards", "/shards")])
     if request.shards is not None and request.refit:
@@ -144,7 +145,7 @@ def _check_options(solver: Solver[Any], request: TrainRequest) -> None:
         raise InvalidInput("a path is followed in one worker", [Item("give shards or a path, not both", "/shards")])
 
 
-def _check_certain(solver: Solver[Any], request: TrainRequest) -> None:
+def _check_certain(solver: type[Solver[Any]], request: TrainRequest) -> None:
     """Whether the gap of the method says which answers are certain, and one worker can look at all of them."""
     fault = None
     if not solver.bounds_answers:
