@@ -89,7 +89,7 @@ class Client:
             The solver's parameters, as its JSON schema describes them.
         **options
             The other fields of app.jobs.schemas.TrainRequest: hierarchy, path, shards, seed, threads,
-            test_fraction, unseen_labels, missing_parents, exchange, text.
+            test_fraction, unseen_labels, missing_parents, exchange, text, until_certain.
 
         Raises
         ------

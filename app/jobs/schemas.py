@@ -18,6 +18,8 @@ JobKind = Literal[
     "wrong_labels",
 ]  # fmt: skip
 FINAL_STATES: frozenset[str] = frozenset({"cancelled", "succeeded", "failed"})
+# the least gap at which training in single precision ends
+CERTAIN_TOL = 1e-4
 
 
 class TrainRequest(TrainingData):
@@ -70,12 +72,28 @@ class TrainRequest(TrainingData):
         description="Keep the dual variables with the version, so that a later training can begin from them.",
     )
 
+    until_certain: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="End as soon as this share of the held-out rows has a certain answer, one that no further "
+        "training on the same rows can change; at the latest at the gap `tol`, which is 1e-4 here unless `params` says "
+        "otherwise. For linear machines with one gap, in one worker.",
+    )
+
     @field_validator("path")
     @classmethod
     def _once(cls, path: list[float] | None) -> list[float] | None:
         if path is not None and len(set(path)) < len(path):
             raise ValueError("C values must be unique")
         return path
+
+    @model_validator(mode="after")
+    def _answers_may_take_a_small_gap(self) -> Self:
+        """The default of ``tol`` is smaller where answers end the training."""
+        if self.until_certain is not None and "tol" not in self.params:
+            self.params = {**self.params, "tol": CERTAIN_TOL}
+        return self
 
     @model_validator(mode="after")
     def _shards_train_once(self) -> Self:

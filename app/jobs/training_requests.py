@@ -97,6 +97,9 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
     InvalidInput
         Unknown solver or parameters, or a dataset that the request cannot be trained on.
     """
+    # such a request has a tol, which other methods would refuse as unknown
+    if request.until_certain is not None and request.solver in registry.SOLVERS:
+        _check_certain(registry.SOLVERS[request.solver], request)
     solver = solver_of(request)
     _check_options(solver, request)
     dataset, hierarchy = by_ref(session, tables.Dataset, request.dataset, lock=lock), None
@@ -140,6 +143,19 @@ def _check_options(solver: Solver[Any], request: TrainRequest) -> None:
         raise InvalidInput("refit needs a job without shards", [Item(fault, "/refit")])
     if request.shards is not None and request.path is not None:
         raise InvalidInput("a path is followed in one worker", [Item("give shards or a path, not both", "/shards")])
+
+
+def _check_certain(solver: type[Solver[Any]], request: TrainRequest) -> None:
+    """Whether the gap of the method says which answers are certain, and one worker can look at all of them."""
+    fault = None
+    if not solver.bounds_answers:
+        fault = f"{solver.name} has no gap that bounds its answers; linear flat machines have one, as weston_watkins"
+    elif request.shards is not None:
+        fault = "give shards or until_certain, not both"
+    elif request.path is not None:
+        fault = "give a path or until_certain, not both"
+    if fault is not None:
+        raise InvalidInput("answers cannot end this training", [Item(fault, "/until_certain")])
 
 
 def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) -> None:

@@ -169,6 +169,7 @@ class Models:
         explain: int = 0,
         language: str | None = None,
         sure_level: SureLevel = "any",
+        certain: bool = False,
     ) -> PredictResponse:
         """Labels and scores, one prediction an instance, in order.
 
@@ -191,6 +192,8 @@ class Models:
             Of linear machines: how many features each prediction's ``explanation`` names for the label, and against it.
         language : str or None
             Give the labels' names in this language alone.
+        certain : bool
+            Say in ``certain`` of each answer whether the exact optimum of the training problem gives the same label.
         sure_level : {"any", "leaves"} or int
             Along a label tree, what ``min_precision`` is of: answers at all levels together, labels alone, or nodes at
             a level, from 1.
@@ -204,7 +207,7 @@ class Models:
         wrapped = [{"text": instance} if isinstance(instance, str) else instance for instance in given]
         request: dict[str, Any] = {"instances": wrapped, "top_k": top_k}
         asked: dict[str, Any] = {"threshold": threshold, "min_precision": min_precision, "explain": explain or None}
-        asked |= {"sure_level": None if sure_level == "any" else sure_level}
+        asked |= {"sure_level": None if sure_level == "any" else sure_level, "certain": certain or None}
         asked |= {"language": language, "include": include and list(include), "exclude": exclude and list(exclude)}
         request |= {name: value for name, value in asked.items() if value is not None}
         path = f"/models/{model}/predict"

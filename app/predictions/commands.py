@@ -40,7 +40,9 @@ _SureLevel = Annotated[str, option(BatchPredictRequest, "sure_level", metavar="a
 _NO_TEXTS = ("this model takes records", "this model takes numbers")
 
 
-@options_of(PredictRequest, without=set(PredictRequest.model_fields) - {"threshold", "min_precision", "language"})
+@options_of(
+    PredictRequest, without=set(PredictRequest.model_fields) - {"threshold", "min_precision", "language", "certain"}
+)
 def predict(
     model: Annotated[str, typer.Argument(help="Name or id.")],
     text: Annotated[list[str] | None, typer.Option(help="Text to classify; may be repeated.")] = None,
@@ -98,8 +100,8 @@ def predict(
     if unknown := _unknown(every, text or []):
         shown.print(unknown)
     languages = sorted({language for item in every for language in _named(item)})
-    optional = ["way", "probability"] if answer.sure_from is not None else ["way", "probability", "sure"]
-    titles = ["instance", "label", *languages, "score", "way", "probability", "sure"]
+    optional = ["way", "probability", "certain", *([] if answer.sure_from is not None else ["sure"])]
+    titles = ["instance", "label", *languages, "score", "way", "probability", "sure", "certain"]
     shown.print(_told(titles, [*_rows(every, languages)], optional))
     if explain:
         head = ["instance", "label", "against", "lead", "lifted by", "lowered by", "rest"]
@@ -167,7 +169,8 @@ def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple
             sure = item.sure if place == 0 else None
             said = None if sure is None else f"{sure.label} {sure.probability:.3f}"
             named = (best.label, *_names(best, languages))
-            yield row, *named, _score(best.score), way or None, _score(best.probability), said
+            certain = None if place or item.certain is None else "yes" if item.certain else "no"
+            yield row, *named, _score(best.score), way or None, _score(best.probability), said, certain
 
 
 def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tuple[object, ...]]:
@@ -177,11 +180,11 @@ def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tupl
     nodes = item.subtree or []
     for node in nodes or ([] if sure else [_NOTHING]):
         names = _names(node, languages)
-        yield row, node.label, *names, _score(node.margin), node.parent, None, said.get(node.label)
+        yield row, node.label, *names, _score(node.margin), node.parent, None, said.get(node.label), None
     named = {node.label for node in nodes}
     for label, found in sure.items():
         if label not in named:
-            yield row, label, *_names(found, languages), None, None, None, said[label]
+            yield row, label, *_names(found, languages), None, None, None, said[label], None
 
 
 def _names(label: NamedLabel, languages: list[str]) -> list[str | None]:

@@ -86,6 +86,11 @@ class PredictRequest(BaseModel):
     )
 
     sure_level: SureLevel = "any"
+    certain: bool = Field(
+        default=False,
+        description="Say in `certain` whether the exact optimum of the training problem gives the same label. For "
+        "models whose duality gap bounds their answers: linear flat machines that are neither pooled nor calibrated.",
+    )
     include: Included = None
     exclude: Excluded = None
     language: str | None = Field(
@@ -228,6 +233,10 @@ class Prediction(NamedLabel):
         default=None,
         description="With a threshold or a precision, of models that predict sets: the labels that are sure enough, "
         "parents before children; may be empty.",
+    )
+    certain: bool | None = Field(
+        default=None,
+        description="With `certain`: true where the exact optimum gives the same label; false says nothing of it.",
     )
     labels: list[AnsweredLabel] = Field(
         default=[],

@@ -18,6 +18,7 @@ from app.predictions.explanations import MAX_TERMS, explanation
 from app.predictions.first_answers import ask_for_weights
 from app.predictions.model_cache import LoadedModel
 from app.predictions.sure_answers import Used, sure, sure_labels, used_threshold
+from solvers.core.certain_answers import certain
 from solvers.numerics.array_types import AnyFloats
 
 MAX_TOP = 1000
@@ -30,6 +31,7 @@ _FIELDS = (
     "threshold",
     "min_precision",
     "sure_level",
+    "certain",
     "include",
     "exclude",
     "language",
@@ -66,6 +68,7 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
         A fault of the request, or up to 20 instances that the model cannot take, each with its pointer.
     """
     instances, top_k, n_terms = _check(document, max_instances)
+    says_certain = _says_certain(loaded, document)
     used, allowed = limits(loaded, document)
     rows = _rows(loaded, instances)
     if loaded.on_disk:
@@ -76,6 +79,10 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
         wanted = _Wanted(top_k, used, allowed, n_terms, reported)
         best = _best(loaded, rows, wanted)
         predictions = [_prediction(loaded, *given, wanted) for given in zip(instances, rows, best, strict=True)]
+        if says_certain:
+            sure_of = certain(loaded.model, stack(rows, loaded.model.n_features), allowed)
+            for each, is_certain in zip(predictions, sure_of.tolist(), strict=True):
+                each["certain"] = is_certain
     if loaded.counts is not None and allowed is None:
         loaded.counts.add(best)
         loaded.counts.add_unknown(each.get("unknown", ()) for each in predictions)
@@ -132,6 +139,17 @@ def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int
     if len(instances) * n_terms > MAX_TERMS * MAX_EXPLAINED:
         raise _fault(f"{n_terms} features of {len(instances)} instances; {MAX_EXPLAINED} can have all", "/explain")
     return instances, top_k, n_terms
+
+
+def _says_certain(loaded: LoadedModel, document: dict[str, Any]) -> bool:
+    """Whether answers say if they are certain; raises InvalidInput where the model cannot say it."""
+    asked = document.get("certain", False)
+    if type(asked) is not bool:
+        raise _fault("true or false was expected", "/certain")
+    if asked and loaded.model.reach is None:
+        fault = "the version has no certificate that bounds its answers; linear flat machines that end with a gap do"
+        raise InvalidInput("The request does not fit the model.", [Item(fault, "/certain")])
+    return asked
 
 
 def _rows(loaded: LoadedModel, instances: Sequence[Any]) -> list[Row]:

@@ -3,12 +3,14 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import scipy.sparse as sp
 from pydantic import BaseModel, ConfigDict
 
+from solvers.core.certain_answers import Reach
 from solvers.core.dual_variables import DualShares
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
@@ -18,7 +20,7 @@ State = Mapping[str, Array]
 
 # Of all states: to be raised with every change of the names, shapes or meaning of a state's arrays, in any method, as
 # methods train parts by others. A checkpoint says by which format it was written, and is not resumed by another.
-STATE_FORMAT = 10
+STATE_FORMAT = 11
 
 
 class Params(BaseModel):
@@ -199,6 +201,8 @@ class Solver(ABC, Generic[P]):
     has_path: ClassVar[bool] = False
     # whether its dual variables can start a training on other rows: :meth:`dual_shares` and :meth:`warm`
     starts_warm: ClassVar[bool] = False
+    # whether its gap bounds how far the weights are from the optimum's: :meth:`reach`
+    bounds_answers: ClassVar[bool] = False
     # whether all columns of a code can be trained as one problem: :meth:`of_code`
     trains_columns: ClassVar[bool] = False
     # whether it chooses among other methods
@@ -289,6 +293,12 @@ class Solver(ABC, Generic[P]):
         """The same method with another C; raises TypeError where it has no path in C."""
         raise TypeError(f"{self.name} cannot train a path of values of C")
 
+    def at_tol(self, tol: float) -> Self:
+        """The same method with another ``tol``, where that is one of its parameters."""
+        other = copy(self)
+        other.params = self.params.model_copy(update={"tol": tol})
+        return other
+
     def at_each(self, Cs: Iterable[float]) -> list[Self]:
         """The same method with each of these C, in ascending order, as :meth:`rescaled` starts from a smaller one best.
 
@@ -366,6 +376,21 @@ class Solver(ABC, Generic[P]):
     @abstractmethod
     def model(self, problem: Problem, state: State) -> Model:
         """The model of ``state``; its arrays are copies."""
+
+    def reach(self, problem: Problem, state: State, model: Model, primal: float, dual: float) -> Reach | None:
+        """How far the model's leads may be from those of the exact optimum; None where the gap does not say it.
+
+        Parameters
+        ----------
+        problem : Problem
+        state : mapping of str to array
+            Of a step that has measured both bounds.
+        model : Model
+            Of this state.
+        primal, dual : float
+            Of this step.
+        """
+        return None
 
     def light_model(self, problem: Problem, state: State, share: float) -> Model:
         """The model, where its weights are many perhaps without those below ``share`` of the largest of their class.

@@ -21,6 +21,7 @@ from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 from solvers.numerics.best import best
 
 if TYPE_CHECKING:  # a model is trained without them
+    from solvers.core.certain_answers import Reach
     from solvers.metrics.confidence.back_off import BackOff
     from solvers.metrics.confidence.reliability import Reliability
     from solvers.metrics.confidence.set_reliability import SetReliability
@@ -128,6 +129,9 @@ class Model(ABC):
         :meth:`scores` gives every row the bits that :meth:`score_one` gives.
     record : mapping of str to JSON
         How the model was chosen, of methods that choose; saved and loaded with it.
+    reach : Reach or None
+        How far leads may be from those of the exact optimum, of models whose training has certified it; saved and
+        loaded with it.
     output_code : OutputCode or None
     unexplained : str
         Why :meth:`contributions` has none; empty where it has.
@@ -147,6 +151,7 @@ class Model(ABC):
     scores_rows_alone: bool = False
     record: Mapping[str, Any] = MappingProxyType({})
     unexplained: str = ""
+    reach: "Reach | None" = None
 
     @abstractmethod
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
@@ -332,6 +337,8 @@ class Model(ABC):
             "record": dict(self.record),
             "details": dict(details or {}),
         }
+        if self.reach is not None:
+            manifest["reach"] = self.reach.as_json()
         text = json.dumps(manifest, ensure_ascii=False, allow_nan=False, sort_keys=True).encode()
         write_synced(part / "manifest.json", text)
         sync_folder(part)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from solvers.core.artefact_files import file_digest, read_array
+from solvers.core.certain_answers import Reach
 from solvers.core.model import Model
 from solvers.labels.stored_arrays import ArrayFault
 
@@ -75,6 +76,7 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
         raise ModelError(f"{folder.name}: {error}") from error
     model.report = manifest.get("report", {})
     model.record = manifest.get("record", {})
+    model.reach = Reach.of_json(manifest["reach"]) if "reach" in manifest else None
     return model, manifest["details"]
 
 

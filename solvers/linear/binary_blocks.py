@@ -120,6 +120,7 @@ class Best:
 class BlockRun:
     """What changes while training: the state of a step.
 
+    ``column_gaps`` (n_blocks, width) are those of the last certificate, of the columns without what biases add.
     ``biases`` (n_blocks, width) are the multipliers b of :mod:`solvers.linear.layouts.layouts`. Their step comes
     before every pass here.
     """
@@ -134,6 +135,7 @@ class BlockRun:
     certified: int
     dual: float
     biases: Floats
+    column_gaps: Floats
 
     @classmethod
     def begin(cls, task: BlockTask) -> "BlockRun":
@@ -142,12 +144,13 @@ class BlockRun:
         W = weights(blocks * n_features, task.width, dtype).reshape(blocks, n_features, task.width)
         beta = weights(blocks * n, task.width, dtype).reshape(blocks, n, task.width)
         gains, unchanged = np.zeros((blocks, n), np.float32), np.zeros((blocks, n), np.uint8)
-        return cls(W, beta, gains, unchanged, np.zeros((blocks, 2)), 0, blocks, 0, 0.0, np.zeros((blocks, task.width)))
+        of_columns = np.zeros((2, blocks, task.width))
+        return cls(W, beta, gains, unchanged, np.zeros((blocks, 2)), 0, blocks, 0, 0.0, *of_columns)
 
     @classmethod
     def resume(cls, task: BlockTask, state: State) -> "BlockRun":
         run = cls.begin(task)
-        for name in ("W", "beta", "gains", "unchanged", "gain", "biases"):
+        for name in ("W", "beta", "gains", "unchanged", "gain", "biases", "column_gaps"):
             getattr(run, name)[:] = state[name]
         run.epoch, run.block, run.certified = Counters(*(int(value) for value in state["counters"]))
         run.dual = float(state["dual"])
@@ -156,11 +159,11 @@ class BlockRun:
     @classmethod
     def looking_at(cls, state: State) -> "BlockRun":
         """At its weights and dual variables, which are not copied."""
-        W, beta, gains, unchanged, gain, biases = (
-            np.asarray(state[name]) for name in ("W", "beta", "gains", "unchanged", "gain", "biases")
-        )
+        names = ("W", "beta", "gains", "unchanged", "gain", "biases", "column_gaps")
+        W, beta, gains, unchanged, gain, biases, column_gaps = (np.asarray(state[name]) for name in names)
         epoch, block, certified = Counters(*(int(value) for value in state["counters"]))
-        return cls(W, beta, gains, unchanged, gain, epoch, block, certified, float(state["dual"]), biases)
+        dual = float(state["dual"])
+        return cls(W, beta, gains, unchanged, gain, epoch, block, certified, dual, biases, column_gaps)
 
     @classmethod
     def of_columns(cls, task: BlockTask, state: State) -> "BlockRun":
@@ -188,6 +191,7 @@ class BlockRun:
             "counters": np.array(Counters(self.epoch, self.block, self.certified)),
             "dual": np.array(self.dual),
             "biases": self.biases,
+            "column_gaps": self.column_gaps,
         }
 
     def reached(self, task: BlockTask, block: int) -> Floats:
@@ -200,6 +204,16 @@ class BlockRun:
         """The dual variables of each column of a block, summed, shape (width,)."""
         total: Floats = np.abs(self.beta[block]).sum(axis=0, dtype=np.float64)
         return total
+
+    def apart(self, task: BlockTask, block: int) -> Floats:
+        """How far each column's weights of a block are from those that its dual variables make, shape (width,).
+
+        At a certificate they differ in the biases that are multipliers, if in anything.
+        """
+        if task.held is None:
+            return np.zeros(task.width)
+        u = self.reached(task, block)
+        return np.abs(u - self.biases[block]) * (1.0 - task.held.share) / task.held.share
 
     def squares(self, task: BlockTask, block: int) -> Floats:
         """Of each column of a block, what the dual takes half of, shape (width,)."""
@@ -248,7 +262,9 @@ class BlockRun:
             row[:] = u / root
             squares, of_dual, as_stored = (float(rest + b @ b) for b in (u, sums, u / root))
         scores = np.full((len(gaps), 2), -np.inf)
-        losses, total = binary.certify(task.rows, *task.sides(block), task.bounds, task.squared, W, beta, gaps, scores)
+        self.column_gaps[block] = 0.0
+        measured = gaps, self.column_gaps[block], scores
+        losses, total = binary.certify(task.rows, *task.sides(block), task.bounds, task.squared, W, beta, *measured)
         best.take(scores)
         return losses, total, squares, of_dual, as_stored
 

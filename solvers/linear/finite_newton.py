@@ -75,14 +75,26 @@ def iterations(X: Floats, signs: Array, costs: Floats, state: State | None) -> I
 
 def certificate(X: Floats, signs: Array, costs: Floats, W: Floats) -> tuple[float, float, float]:
     """Primal value, a lower bound of the optimum, and the largest entry of the gradient, over all columns."""
+    primal, dual, violation = _bounds(X, signs, costs, W)
+    return float(primal.sum()), float(dual.sum()), violation
+
+
+def column_bounds(X: Floats, signs: Array, costs: Floats, W: Floats) -> tuple[Floats, Floats]:
+    """The primal value of each column and the lower bound of its optimum, each of shape (columns,)."""
+    primal, dual, _ = _bounds(X, signs, costs, W)
+    return primal, dual
+
+
+def _bounds(X: Floats, signs: Array, costs: Floats, W: Floats) -> tuple[Floats, Floats, float]:
+    """Of each column the primal value and the lower bound; the largest entry of the gradient of all."""
     slack = np.maximum(0.0, 1.0 - signs * (X @ W.T)) * (signs != 0)
     alpha = 2.0 * costs[:, None] * slack
     V = (signs * alpha).T @ X
     linear = alpha.sum(axis=0)
     square = (V**2).sum(axis=1) + (alpha * slack).sum(axis=0)
     best = np.divide(linear, square, out=np.zeros_like(linear), where=square > 0)
-    primal = 0.5 * float((W**2).sum()) + 0.5 * float((alpha * slack).sum())
-    dual = float((best * linear - 0.5 * best**2 * square).sum())
+    primal = 0.5 * (W**2).sum(axis=1) + 0.5 * (alpha * slack).sum(axis=0)
+    dual = best * linear - 0.5 * best**2 * square
     return primal, dual, float(np.abs(W - V).max(initial=0.0))
 
 

@@ -11,10 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from solvers.core.base import State, Step
+from solvers.core.certain_answers import Reach
 from solvers.core.dual_variables import filled, share, warm_state
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.memory import limit_bytes, refuse
+from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.linear.driver.ascent import Ascent, EndGame, fitted, weights_bytes
@@ -137,6 +139,7 @@ class RelativeMargins(Machine[A]):
     shards = "solvers.linear.sharded.relative_shards:RelativeShards"
     largest_loss: ClassVar[bool]
     starts_warm = True
+    bounds_answers = True
 
     @property
     def loss(self) -> RelativeLoss:
@@ -165,6 +168,9 @@ class RelativeMargins(Machine[A]):
         if not DenseLayout.suits(problem.X) and HybridLayout.takes_lists(*shape):
             raise ProblemError("weights in lists of classes cannot be made from dual variables: train from the start")
         return warm_state(shares)
+
+    def reach(self, problem: Problem, state: State, model: Model, primal: float, dual: float) -> Reach:
+        return self.ascent.reach(self.prepared(problem), state, model, primal, dual)
 
     def nonzero_duals(self, problem: Problem, state: State) -> float:
         # each list begins with the own class, whose coefficient is no dual variable

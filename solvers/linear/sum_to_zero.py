@@ -14,9 +14,11 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from solvers.core.base import State, Step, relative_gap
+from solvers.core.certain_answers import Reach, joint_reach
 from solvers.core.dual_variables import filled, share, snapped_to_bounds
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
+from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.linear.driver.ascent import Ascent, fitted, weights_bytes
 from solvers.linear.driver.params import A, AscentParams, precision
@@ -122,6 +124,7 @@ class SumToZero(Machine[A]):
 
     shards = "solvers.linear.sharded.sum_to_zero_shards:SumToZeroShards"
     lead = 2.0
+    bounds_answers = True
 
     @abstractmethod
     def margins(self, n_classes: int) -> Margins:
@@ -155,6 +158,13 @@ class SumToZero(Machine[A]):
         if not self.takes_interior(problem, features):
             return fitted(problem, self.loss.layout(problem), state)
         return LinearModel(problem.classes, problem.n_features, features, np.array(state["W"], precision(self.params)))
+
+    def reach(self, problem: Problem, state: State, model: Model, primal: float, dual: float) -> Reach:
+        """As all machines; the interior point's W is not what its dual variables make, and that is not kept."""
+        prepared = self.prepared(problem)
+        if self.takes_interior(prepared, used_features(prepared)):
+            return joint_reach(model, primal, dual, None, self.params.bias)
+        return self.ascent.reach(prepared, state, model, primal, dual)
 
     @property
     def weight_bytes(self) -> int:

@@ -21,10 +21,12 @@ import scipy.sparse as sp
 from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.base import Handles, State, Step, relative_gap
+from solvers.core.certain_answers import Reach, reach_of_classes
 from solvers.core.certified_ascent import Certificate, ascend, bounded, is_due
 from solvers.core.dual_variables import best_multiple, filled, share, snapped_to_bounds
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
+from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.linear import finite_newton
@@ -72,6 +74,7 @@ class OneVsRest(Machine[OneVsRestParams]):
     shards = "solvers.linear.sharded.one_vs_rest_shards:OneVsRestShards"
     lead = 2.0
     trains_columns = True
+    bounds_answers = True
     code: Code | None = None
 
     def of_code(self, code: Code) -> "OneVsRest":
@@ -130,6 +133,22 @@ class OneVsRest(Machine[OneVsRestParams]):
                 run.beta[block] = np.sign(beta) * snapped_to_bounds(np.abs(run.beta[block]), task.top[:, None])
             run.dual += float((factors * linear - 0.5 * factors**2 * square).sum())
         return run.state()
+
+    def reach(self, problem: Problem, state: State, model: Model, primal: float, dual: float) -> Reach | None:
+        """Each class has its own gap, as the machines do not depend on each other."""
+        if self.code is not None:
+            return None
+        problem = self.prepared(problem)
+        bias, k = self.params.bias, problem.n_classes
+        if self._newton(problem):
+            costs = self.params.C * problem.weights
+            P, D = finite_newton.column_bounds(problem.X.toarray(), self._signs(problem), costs, state["W"])
+            return reach_of_classes(model, P - D, P, None, bias)
+        task, run = self.task(problem), BlockRun.looking_at(state)
+        apart = np.concatenate([run.apart(task, block) for block in range(task.n_blocks)])[:k]
+        gaps = run.column_gaps.reshape(-1)[:k] + 0.5 * apart**2
+        linear = np.concatenate([run.linear(block) for block in range(task.n_blocks)])[:k]
+        return reach_of_classes(model, gaps, gaps + linear, apart, bias)
 
     @property
     def weight_bytes(self) -> int:

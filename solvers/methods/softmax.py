@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvers.core.base import Handles, State, Step
+from solvers.core.certain_answers import Reach, joint_reach
 from solvers.core.certified_ascent import Certificate, ascend, bounded, is_due
 from solvers.core.dual_variables import filled
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
+from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.linear.driver.params import AscentParams, precision
 from solvers.linear.steps import softmax
@@ -53,6 +55,7 @@ class Softmax(Machine[AscentParams]):
     paper = "Keerthi et al. 2008; Shalev-Shwartz and Zhang 2013"
     handles = Handles(flat=True, probabilities=True)
     Params = AscentParams
+    bounds_answers = True
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         task = self._task(problem, precision(self.params))
@@ -82,6 +85,10 @@ class Softmax(Machine[AscentParams]):
         ascending = np.argsort(features)
         W = np.ascontiguousarray(state["W"][ascending][:, : problem.n_classes])
         return LinearModel(problem.classes, problem.n_features, features[ascending], W)
+
+    def reach(self, problem: Problem, state: State, model: Model, primal: float, dual: float) -> Reach:
+        """Every certificate makes W of the dual variables."""
+        return joint_reach(model, primal, dual, 1.0, self.params.bias)
 
 
 class _Training:

@@ -9,6 +9,7 @@ from app.jobs.schemas import TrainRequest, stored_request
 from app.models import versions
 from app.store.files import Files, files
 from solvers.core.base import Solver, State
+from solvers.core.certain_training import UntilCertain, certified_model
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.registry import make
@@ -64,7 +65,7 @@ def _train(context: JobContext, store: Files, request: TrainRequest, solver: Sol
         outcome, of_all_rows = refitting.measured_outcome(state), state
         if outcome is None:
             context.phase("training", at_once=False, point=point)
-            outcome, of_all_rows = drive(run, machine, problem, point, state), None
+            outcome, of_all_rows = drive(run, _driven(machine, prepared, request), problem, point, state), None
         stopped, last = run.stopped, run.stopped or point == len(machines) - 1
         model, measured = None, None
         refit: refitting.Refit | refitting.NotRefit | None = None
@@ -80,7 +81,8 @@ def _train(context: JobContext, store: Files, request: TrainRequest, solver: Sol
         elif due:
             # this takes as much memory once more: the measured model and the states before are not held meanwhile
             outcome, model, state = run.set_aside(outcome), None, None
-            refit = refitting.refit(run, machine, prepared, request, outcome, of_all_rows)
+            again = _as_far(machine, request, outcome)
+            refit = refitting.refit(run, again, prepared, request, outcome, of_all_rows)
             last = last or run.stopped
         if measured is not None:
             context.phase("saving", at_once=False)
@@ -112,6 +114,22 @@ def _beginning(run: Run, prepared: Prepared, machine: Solver[Any]) -> tuple[int,
     return resumed.reached.point, resumed.state if state is None else state
 
 
+def _driven(machine: Solver[Any], prepared: Prepared, request: TrainRequest) -> Solver[Any]:
+    """What trains the measured model: where the request says so, until the answers to held-out rows are certain."""
+    X = prepared.data.X_test
+    if request.until_certain is None or X.shape[0] == 0:
+        return machine
+    return UntilCertain(machine, X, request.until_certain)
+
+
+def _as_far(machine: Solver[Any], request: TrainRequest, outcome: Outcome) -> Solver[Any]:
+    """What trains on all rows: to the gap at which the answers of the measured model were certain."""
+    gap = outcome.reached.gap
+    if request.until_certain is None or gap is None or gap <= machine.params.tol:
+        return machine
+    return machine.at_tol(gap)
+
+
 def _model(
     context: JobContext, machine: Solver[Any], problem: Problem, outcome: Outcome, *, stopped: bool = False
 ) -> Model:
@@ -123,7 +141,7 @@ def _model(
         The training was stopped before there was a model.
     """
     try:
-        model = machine.model(problem, outcome.state)
+        model = certified_model(machine, problem, outcome.state, *outcome.bounds)
     except ValueError:
         if stopped:
             raise TimeUp from None

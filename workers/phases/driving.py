@@ -60,6 +60,12 @@ class Outcome:
     state: Mapping[str, NDArray[Any]]
     right: NDArray[np.bool_] | None = None
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Primal and dual value of the last step; nan where it has not measured them."""
+        primal, dual = self.reached.primal, self.reached.dual
+        return math.nan if primal is None else primal, math.nan if dual is None else dual
+
 
 def drive(
     run: "Run", solver: Solver[Any], problem: Problem, point: int = 0, start: Mapping[str, NDArray[Any]] | None = None

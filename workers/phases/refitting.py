@@ -16,6 +16,7 @@ from app.jobs.schemas import TrainRequest
 from app.store import tables
 from app.store.db import reading
 from solvers.core.base import Handles, Solver, State, Step
+from solvers.core.certain_training import certified_model
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
 from solvers.numerics.lazy_arrays import Parts, part_of
@@ -111,7 +112,7 @@ def refit(
             outcome = drive(run, stage, every.problem, measured.reached.point, start)
         if run.stopped and not outcome.reached.converged:
             return NotRefit(OUT_OF_TIME)
-        model = again.model(every.problem, part_of(outcome.state, "again"))
+        model = certified_model(again, every.problem, part_of(outcome.state, "again"), *outcome.bounds)
         require_finite(model)
         return Refit(every, outcome, model)
     except TimeUp:

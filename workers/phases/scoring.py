@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from solvers.core.certain_answers import certain
 from solvers.core.model import Model
 from solvers.core.problem import ProblemError
 from solvers.labels.label_sets import of_nodes, own_labels
@@ -34,6 +35,7 @@ def measures(
     With one: those along the tree, overall and for each level, as ``hierarchical`` and, of models that predict sets,
     ``multilabel`` have them; rows with sets of labels have no most frequent label. Test rows with sets also have
     measures of ranked lists, of models that rank own labels: of all labels, and by training rows of the labels.
+    Of models with a reach, ``certain`` is the share of the test rows that the exact optimum answers alike.
 
     Parameters
     ----------
@@ -49,6 +51,8 @@ def measures(
     for part, X, truth, known in parts:
         if X.shape[0] > 0:
             found[part] = _measure(model, rows, X, truth, known)
+    if model.reach is not None and X_test.shape[0] > 0:
+        found["test"]["certain"] = float(certain(model, X_test).mean())
     if isinstance(rows.truth_test, csr_matrix) and X_test.shape[0] > 0:
         found["test"] |= _ranked(model, rows, X_test, rows.truth_test)
     return found

@@ -17,9 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from solvers.core.base import State, Step, relative_gap
+from solvers.core.certain_answers import Reach, joint_reach
 from solvers.core.certified_ascent import Certificate, ascend, bounded, is_due
 from solvers.core.dual_variables import best_multiple, is_warm, shares_of
 from solvers.core.linear_model import LinearModel
+from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.linear.driver.long_passes import LongPasses
 from solvers.linear.driver.params import AscentParams, precision
@@ -251,6 +253,18 @@ class Ascent:
         task, _ = self.task(problem)
         found = self.loss.shares(task, duals_of(type(self.loss.duals(task)), state))
         return sp.csr_matrix(found[:, rank_of_classes(problem)])
+
+    def reach(self, problem: Problem, state: State, model: Model, primal: float, dual: float) -> Reach:
+        """As :meth:`solvers.core.base.Solver.reach`, of the prepared problem.
+
+        The model is a multiple of the weights that the dual variables make, but where these are those of an end game,
+        or biases are held back.
+        """
+        apart = Counters(*(int(value) for value in state["counters"])).apart
+        held = self.params.bias > 0 and self.loss.layout(problem).constant is not None
+        scale = float(state["scale"][0])
+        multiple = None if apart or held or scale <= 0.0 else scale
+        return joint_reach(model, primal, dual, multiple, self.params.bias)
 
     def _warm(self, task: Task, layout: Layout, problem: Problem, state: State) -> Run:
         """The run that begins at shares of the bounds, with a pass over the examples that have none: the new ones."""

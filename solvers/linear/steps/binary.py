@@ -202,10 +202,11 @@ def visit(
 @njit(cache=True, nogil=True)
 def certify(
     rows: Rows, kinds: Ints32, signs: Array, bounds: Floats, squared: bool, W: Array, beta: Array, gaps: Floats,
-    best: Array
+    column_gaps: Floats, best: Array
 ) -> tuple[float, float]:  # fmt: skip
     """Of one block: weighted losses, and the dual objective without its norm; adds each example's gap to gaps.
 
+    The gap of each column over all examples is added to ``column_gaps``.
     ``best[i]`` are the highest scores of example i on the two sides, -1 and +1; minus infinity where there is none.
     """
     f = np.zeros(W.shape[1], W.dtype)
@@ -227,9 +228,12 @@ def certify(
                 other = max(other, np.float64(f[c]))
             score, alpha = np.float64(side[c] * f[c]), abs(np.float64(beta[i, c]))
             margin = max(1.0 - score, 0.0)
-            loss += margin * margin if squared else margin
-            dual += alpha - (0.25 / C * alpha * alpha if squared else 0.0)
+            of_margin = margin * margin if squared else margin
+            of_alpha = alpha - (0.25 / C * alpha * alpha if squared else 0.0)
+            loss += of_margin
+            dual += of_alpha
             inner += alpha * score
+            column_gaps[c] += C * of_margin + alpha * score - of_alpha
         gaps[i] += C * loss + inner - dual
         best[i, 0], best[i, 1] = other, own
         losses += C * loss
