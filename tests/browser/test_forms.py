@@ -85,7 +85,10 @@ def test_the_form_asks_each_option_that_a_format_has_and_no_other(page: Any, ser
         ("svmlight", {"label_separator", "encoding", "unlabelled", "label_type", "merge_labels", "zero_based"}),
         ("npz", {"label_column", "weight_column", "ignore_columns", "unlabelled", "label_type", "merge_labels"}),
         ("csv", every - {"zero_based", "sheet"}),
-        ("jsonl", every - {"label_columns", "label_separator", "delimiter", "decimal", "quotes", "zero_based", "sheet"}),
+        (
+            "jsonl",
+            every - {"label_columns", "label_separator", "delimiter", "decimal", "quotes", "zero_based", "sheet"},
+        ),
     ):
         page.get_by_label("Format").select_option(format)
         assert shown() == options, format
