@@ -9,16 +9,18 @@ from typing import Any, ClassVar, Self
 
 from app.access.client import Audit, Keys
 from app.access.schemas import Usage
-from app.datasets.client import Datasets
+from app.datasets.client import Dataset, Datasets
+from app.datasets.schemas import DatasetFormat
 from app.evaluations.client import Evaluations
 from app.evaluations.schemas import Comparison, Part
 from app.hierarchies.client import Hierarchies
 from app.jobs.client import Job, Jobs
 from app.jobs.schemas import Reproduction, SolverInfo, SolverList
-from app.models.client import Instance, Models, reproduce
+from app.models.client import Models, reproduce
 from app.operation.client import Storage
 from app.operation.schemas import Health, Readiness, Status
-from app.predictions.schemas import PredictResponse
+from app.predictions.client import Instances, Predictions
+from app.remote.tables import Data
 from app.remote.transport import Transport
 from app.remote.uploads import Uploads
 from app.reviews.client import Reviews
@@ -66,6 +68,18 @@ class Client:
     @property
     def url(self) -> str:
         return self._transport.url
+
+    def upload(
+        self,
+        data: Data,
+        name: str | None = None,
+        format: DatasetFormat | None = None,
+        *,
+        progress: bool | None = None,
+        **options: str | bool | Sequence[str] | None,
+    ) -> Dataset:
+        """The same as ``datasets.upload``."""
+        return self.datasets.upload(data, name, format, progress=progress, **options)
 
     def train(
         self,
@@ -125,14 +139,14 @@ class Client:
     def predict(
         self,
         model: str,
-        instances: Instance | Sequence[Instance],
+        instances: Instances,
         top_k: int = 1,
         version: int | None = None,
         alias: str | None = None,
         threshold: float | None = None,
         min_precision: float | None = None,
         **options: Any,
-    ) -> PredictResponse:
+    ) -> Predictions:
         """The same as ``models.predict``."""
         return self.models.predict(model, instances, top_k, version, alias, threshold, min_precision, **options)
 
@@ -291,6 +305,9 @@ class Client:
 
     def close(self) -> None:
         self._transport.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__.removeprefix('_')} of {self.url}>"
 
     def __enter__(self) -> Self:
         return self

@@ -105,6 +105,7 @@ ROUTERS = (
     rules_routes.feedback_router,
     predictions_routes.codes_router,
     predictions_routes.terms_router,
+    predictions_routes.inputs_router,
     predictions_routes.thresholds_router,
     predictions_routes.drift_router,
     predictions_routes.nearest_router,

@@ -1,4 +1,4 @@
-"""Numbers of things in sentences: 1 error, 2 errors."""
+"""Numbers of things and seconds in sentences: 1 error, 2 errors, about 2 min left."""
 
 
 def counted(n: int, thing: str, *more: str) -> str:
@@ -14,3 +14,11 @@ def counted(n: int, thing: str, *more: str) -> str:
     """
     words = [each.split("/")[n != 1] for each in more]
     return " ".join([f"{n:,}", thing if n == 1 else f"{thing}s", *words])
+
+
+def time_left(seconds: float) -> str:
+    """The estimated seconds left of a job, in words."""
+    if seconds < 90:
+        return f"about {seconds:.0f} s left"
+    minutes = round(seconds / 60)
+    return f"about {minutes} min left" if minutes < 90 else f"about {minutes // 60} h {minutes % 60} min left"

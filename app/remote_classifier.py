@@ -107,13 +107,15 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not self._texts:
                 self.n_features_in_ = int(np.shape(X)[1])
             name = f"{self.model[:90]}-{np.random.default_rng().integers(2**62):x}"
-            dataset = client.datasets.upload(path, name, "jsonl").wait(self.timeout)
+            dataset = client.datasets.upload(path, name, "jsonl", progress=False).wait(self.timeout, progress=False)
             try:
                 request = {"test_fraction": self.test_fraction, **(self.options or {})}
                 if self.space is None:
-                    job = client.train(name, self.model, self.solver, self.params, **request).wait(self.timeout)
+                    job = client.train(name, self.model, self.solver, self.params, **request).wait(
+                        self.timeout, progress=False
+                    )
                 else:
-                    job = client.tune(name, self.model, self.space, **request).wait(self.timeout)
+                    job = client.tune(name, self.model, self.space, **request).wait(self.timeout, progress=False)
             finally:
                 if not self.keep_dataset:
                     client.datasets.delete(dataset.id, force=True)

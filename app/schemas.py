@@ -5,6 +5,8 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field, StringConstraints
 
+from app.display.shown import Shown
+
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
 # a version of a model, by its number or an alias
@@ -36,7 +38,7 @@ Moment = Annotated[AwareDatetime, BeforeValidator(_written), AfterValidator(_kep
 T = TypeVar("T")
 
 
-class Page(BaseModel, Generic[T]):
+class Page(Shown, BaseModel, Generic[T]):
     """Up to ``page_size`` items, newest first; ``next_page_token`` requests the next page."""
 
     items: list[T]

@@ -108,14 +108,6 @@ def number(value: float | None) -> str | None:
     return None if value is None else f"{value:.6g}"
 
 
-def time_left(seconds: float) -> str:
-    """Return the estimated time left of a job, in words."""
-    if seconds < 90:
-        return f"about {seconds:.0f} s left"
-    minutes = round(seconds / 60)
-    return f"about {minutes} min left" if minutes < 90 else f"about {minutes // 60} h {minutes % 60} min left"
-
-
 def fail(message: str, json: bool, error: ClientError | None = None, names: OptionNames = NO_OPTIONS) -> int:
     """Print an error on stderr, with one line per fault; with ``json`` also on stdout.
 

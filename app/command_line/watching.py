@@ -5,9 +5,10 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from app.command_line.output import number, time_left
+from app.command_line.output import number
 from app.jobs.client import Job
 from app.jobs.schemas import Job as JobBody
+from app.plurals import time_left
 from app.remote.errors import JobFailedError
 
 # counted from 0 in the steps, and from 1 for people

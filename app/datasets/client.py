@@ -23,11 +23,14 @@ from app.datasets.schemas import (
     NewRows,
 )
 from app.datasets.schemas import Dataset as DatasetBody
+from app.datasets.table_columns import require_columns
 from app.jobs.client import POLL_SECONDS, Job, job_of
 from app.jobs.schemas import FeaturePreview
 from app.jobs.schemas import Job as JobBody
-from app.remote.errors import ConflictError, JobFailedError, NotFoundError, TimedOutError
+from app.remote.errors import ClientError, ConflictError, JobFailedError, NotFoundError, TimedOutError
 from app.remote.files import is_large, send_file
+from app.remote.progress import progress_bar
+from app.remote.tables import Data, as_file, is_path
 from app.remote.transport import Transport
 from app.schemas import Page, ProblemDocument
 
@@ -63,8 +66,15 @@ class Dataset(DatasetBody):
             setattr(self, name, getattr(body, name))
         return self
 
-    def wait(self, timeout: float | None = None) -> Self:
+    def wait(self, timeout: float | None = None, progress: bool | None = None) -> Self:
         """Wait until the service has imported the file.
+
+        Parameters
+        ----------
+        timeout : float or None
+            Seconds to wait at most.
+        progress : bool or None
+            False: no progress bar; None: a bar in notebooks and terminals.
 
         Raises
         ------
@@ -74,10 +84,12 @@ class Dataset(DatasetBody):
             The file is not valid; ``errors`` lists the first faulty rows.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        while self.refresh().state == "importing":
-            if deadline is not None and time.monotonic() >= deadline:
-                raise TimedOutError(f"Dataset {self.name} is still importing after {timeout:g} seconds")
-            self._transport.sleep(POLL_SECONDS)
+        with progress_bar(progress, f"Importing {self.name}", None) as update:
+            while self.refresh().state == "importing":
+                if deadline is not None and time.monotonic() >= deadline:
+                    raise TimedOutError(f"Dataset {self.name} is still importing after {timeout:g} seconds")
+                update(0, "")
+                self._transport.sleep(POLL_SECONDS)
         if self.state == "ready":
             return self
         if self.error is None:
@@ -93,20 +105,25 @@ class Datasets:
 
     def upload(
         self,
-        path: str | Path,
+        data: Data,
         name: str | None = None,
         format: DatasetFormat | None = None,
+        *,
+        progress: bool | None = None,
         **options: str | bool | Sequence[str] | None,
     ) -> Dataset:
-        """Send a file, read from disk piece by piece.
+        """Send a file, read from disk piece by piece, or a table.
 
         Parameters
         ----------
-        path : str or Path
+        data : path, DataFrame of pandas or polars, Arrow table, or list of dicts
+            Tables are sent as Parquet, without the index of pandas, and dicts as JSON lines.
         name : str, optional
-            Name of the dataset; default: the file's name up to its first dot.
+            Name of the dataset; default: the file's name up to its first dot. Tables have no name of their own.
         format : name of a format, or None
             Default: detected from the file's extension, or by the service from its content.
+        progress : bool or None
+            False: no progress bar; None: a bar in notebooks and terminals.
         **options
             The fields of app.datasets.schemas.ImportOptions, as label_column, text_columns, encoding; ``for_model``, a
             model that will predict these rows; and ``resume``, the id of an interrupted upload of this file, which
@@ -114,6 +131,8 @@ class Datasets:
 
         Raises
         ------
+        ClientError
+            A table has no rows, no name, or no column that an option names.
         UploadInterruptedError
             The upload of a large file was interrupted.
         InvalidInputError
@@ -121,13 +140,16 @@ class Datasets:
         ConflictError
             The name is taken; for large files this is checked before anything is sent.
         """
-        file = Path(path)
-        name = name or file.name.partition(".")[0]
-        if options.get("resume") is None and is_large(file):
-            self._require_free(name)
-        chosen = format or format_of(file)
-        body = send_file(self._transport, "/datasets", file, ImportOptions, options | {"name": name, "format": chosen})
-        return self._dataset(DatasetBody.model_validate_json(body))
+        if name is None and not is_path(data):
+            raise ClientError("A table has no name of its own: give the dataset one, as in upload(table, 'papers')")
+        require_columns(data, options)
+        with as_file(data) as file:
+            name = name or file.name.partition(".")[0]
+            if options.get("resume") is None and is_large(file):
+                self._require_free(name)
+            query = options | {"name": name, "format": format or format_of(file)}
+            body = send_file(self._transport, "/datasets", file, ImportOptions, query, progress)
+        return self._dataset(self._transport.parsed(DatasetBody, body))
 
     def _require_free(self, name: str) -> None:
         try:
@@ -142,21 +164,23 @@ class Datasets:
     def append(
         self,
         dataset: str,
-        path: str | Path,
+        data: Data,
         part: Literal["train", "test", "validation"] | None = None,
         format: DatasetFormat | None = None,
+        *,
+        progress: bool | None = None,
         **options: str | bool | Sequence[str] | None,
     ) -> Job:
-        """Append a file's rows; the job makes the dataset's next version.
+        """Append the rows of a file or table; the job makes the dataset's next version.
 
         Parameters
         ----------
         dataset : str
             Id or name.
-        path : str or Path
+        data : path, DataFrame of pandas or polars, Arrow table, or list of dicts
         part : {"train", "test", "validation"} or None
             Part of the rows without a split of their own; default: train, if the dataset has parts.
-        format, **options
+        format, progress, **options
             As for ``upload``; options that are not given are those of the dataset's first file.
 
         Raises
@@ -164,10 +188,10 @@ class Datasets:
         ConflictError
             The dataset is not ready, or other rows are being appended.
         """
-        file = Path(path)
-        query = options | {"part": part, "format": format or format_of(file)}
-        body = send_file(self._transport, f"/datasets/{dataset}/rows", file, NewRows, query)
-        return job_of(JobBody.model_validate_json(body), self._transport)
+        with as_file(data) as file:
+            query = options | {"part": part, "format": format or format_of(file)}
+            body = send_file(self._transport, f"/datasets/{dataset}/rows", file, NewRows, query, progress)
+        return job_of(self._transport.parsed(JobBody, body), self._transport)
 
     def preview(
         self,

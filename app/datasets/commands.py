@@ -51,9 +51,11 @@ def upload(
     if labels is not None:
         options["label_column"] = labels
     with Client() as client, out.status("Uploading"):
-        dataset = client.datasets.upload(path, name or name_of(path), cast(DatasetFormat | None, format), **options)
+        dataset = client.datasets.upload(
+            path, name or name_of(path), cast(DatasetFormat | None, format), progress=False, **options
+        )
         if wait:
-            dataset.wait()
+            dataset.wait(progress=False)
         statistics = client.datasets.statistics(dataset.id) if wait else None
     _show(dataset, json)
     if statistics is None:
@@ -80,9 +82,11 @@ def append(
     out = console(json)
     options["resume"] = resume
     with Client() as client, out.status("Uploading"):
-        job = client.datasets.append(dataset, path, cast(Any, part), cast(DatasetFormat | None, format), **options)
+        job = client.datasets.append(
+            dataset, path, cast(Any, part), cast(DatasetFormat | None, format), progress=False, **options
+        )
         if wait:
-            job.wait()
+            job.wait(progress=False)
         body = client.datasets.get(dataset)
     _show(body, json)
 
@@ -130,7 +134,7 @@ def correct(
         else:
             job = client.datasets.correct_rows(dataset, given)
         if wait:
-            job.wait()
+            job.wait(progress=False)
         body = client.datasets.get(dataset)
     _show(body, json)
 
@@ -152,7 +156,7 @@ def example(json: Json = False) -> None:
     """Create an example dataset: docstrings of Python libraries by module, with a hierarchy of the modules."""
     with Client() as client, console(json).status("Making"):
         dataset = client.datasets.example()
-        dataset.wait()
+        dataset.wait(progress=False)
     _show(dataset, json)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self, cast
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from app.datasets.recipe_schemas import ColumnSummary
+from app.display.shown import Shown
 from app.schemas import Name, ProblemDocument
 from app.values import ColumnType
 
@@ -499,7 +500,7 @@ class DatasetVersion(BaseModel):
     created_at: AwareDatetime
 
 
-class Dataset(BaseModel):
+class Dataset(Shown, BaseModel):
     """An uploaded dataset with its counts."""
 
     id: str
@@ -556,7 +557,7 @@ class DatasetRow(BaseModel):
     )
 
 
-class DatasetRows(BaseModel):
+class DatasetRows(Shown, BaseModel):
     """Rows starting at ``offset``."""
 
     rows: list[DatasetRow]

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
+from app.display.shown import Shown
 from app.schemas import JobOptions, Name
 
 Part = Literal["train", "test", "validation", "all"]
@@ -75,7 +76,7 @@ class ReliabilityBin(BaseModel):
     accuracy: float | None = Field(description="Share of the rows that are right; absent in an empty bin.")
 
 
-class Evaluation(BaseModel):
+class Evaluation(Shown, BaseModel):
     """What a version of a model achieves on the rows of a dataset, and all that the numbers can be traced to."""
 
     id: str = Field(description="That of its job.")
@@ -250,7 +251,7 @@ class ComparedLabel(BaseModel):
     difference: float = Field(description="f1_a less f1_b.")
 
 
-class Comparison(BaseModel):
+class Comparison(Shown, BaseModel):
     """Two versions on the rows that both were evaluated on."""
 
     a: Compared

@@ -92,7 +92,9 @@ class Hierarchies:
         if chosen == "skos" and options.get("syntax") is None:
             options["syntax"] = syntax
         query = options | {"name": name, "format": chosen}
-        return Hierarchy.model_validate_json(send_file(self._transport, "/hierarchies", file, HierarchyOptions, query))
+        return self._transport.parsed(
+            Hierarchy, send_file(self._transport, "/hierarchies", file, HierarchyOptions, query)
+        )
 
     def get(self, hierarchy: str) -> Hierarchy:
         return self._transport.get(Hierarchy, f"/hierarchies/{hierarchy}")

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from app.display.shown import Shown
 from app.schemas import Name
 
 HierarchyFormat = Literal["json", "csv", "lshtc", "rcv1", "paths", "skos", "obo", "claml", "arff"]
@@ -114,7 +115,7 @@ class DroppedParent(BaseModel):
     line: int = Field(description="Line number in the file, from 1.")
 
 
-class Hierarchy(BaseModel):
+class Hierarchy(Shown, BaseModel):
     """A label tree; its top, `root`, is not a label and is not counted."""
 
     id: str

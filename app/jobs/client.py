@@ -9,6 +9,7 @@ import orjson
 from pydantic import PrivateAttr
 
 from app.curation.schemas import SuggestedRows, WrongLabels
+from app.display.cards import stage
 from app.jobs.request_schemas import Trial
 from app.jobs.schemas import FINAL_STATES, JobKind, JobLog, JobPlan, JobRequest, JobState, JobSteps, TrainRequest
 from app.jobs.schemas import Job as JobBody
@@ -16,6 +17,7 @@ from app.predictions.schemas import BatchPredictRequest, PredictionPlan
 from app.remote.errors import JobFailedError, TimedOutError
 from app.remote.events import Event, follow
 from app.remote.files import receive_file
+from app.remote.progress import progress_bar
 from app.remote.transport import Transport
 from app.schemas import Page, Priority
 
@@ -27,16 +29,19 @@ class Job(JobBody):
 
     _transport: Transport = PrivateAttr()
 
-    @property
-    def finished(self) -> bool:
-        return self.state in FINAL_STATES
-
     def refresh(self) -> Self:
         self._take(self._transport.get(JobBody, f"/jobs/{self.id}"))
         return self
 
-    def wait(self, timeout: float | None = None) -> Self:
+    def wait(self, timeout: float | None = None, progress: bool | None = None) -> Self:
         """Wait until the job has succeeded.
+
+        Parameters
+        ----------
+        timeout : float or None
+            Seconds to wait at most.
+        progress : bool or None
+            False: no progress bar; None: a bar in notebooks and terminals.
 
         Raises
         ------
@@ -46,10 +51,13 @@ class Job(JobBody):
             It failed or was cancelled; ``errors`` has the service's list of faults.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not self.refresh().finished:
-            if deadline is not None and time.monotonic() >= deadline:
-                raise TimedOutError(f"Job {self.id} is still {self.state} after {timeout:g} seconds")
-            self._transport.sleep(POLL_SECONDS)
+        title = f"{self.kind} {self.request.get('model', '')}".strip()
+        with progress_bar(progress, title, 1.0) as update:
+            while not self.refresh().finished:
+                if deadline is not None and time.monotonic() >= deadline:
+                    raise TimedOutError(f"Job {self.id} is still {self.state} after {timeout:g} seconds")
+                update(0.0 if self.progress is None else self.progress.fraction, stage(self))
+                self._transport.sleep(POLL_SECONDS)
         if self.state == "succeeded":
             return self
         if self.error is None:
@@ -90,7 +98,7 @@ class Job(JobBody):
         body = orjson.dumps({name: value for name, value in given.items() if value is not None})
         headers = {"Content-Type": "application/json"}
         response = self._transport.send("PATCH", f"/jobs/{self.id}", content=body, headers=headers)
-        self._take(JobBody.model_validate_json(response.content))
+        self._take(self._transport.parsed(JobBody, response.content))
         return self
 
     def cancel(self) -> Self:

@@ -1,17 +1,17 @@
 """Commands: jobs, train and preview."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, cast
 
 import typer
 
 from app.client import Client
-from app.command_line.output import Json, console, number, print_json, table, time_left
+from app.command_line.output import Json, console, number, print_json, table
 from app.command_line.request_fields import fields_of, param_of, request_of, tags_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.schemas import Job, JobKind, JobPlan, JobResult, JobState, PreviewRequest, Span, TrainRequest
 from app.models.schemas import ModelVersion
-from app.plurals import counted
+from app.plurals import counted, time_left
 from app.schemas import Priority
 
 jobs = typer.Typer(help="Manage jobs.", no_args_is_help=True)
@@ -161,7 +161,7 @@ def steps(
     console(json).print(table(["step", "epoch", "primal", "dual", "gap", "seconds"], rows))
 
 
-def _show_versions(versions: list[ModelVersion], json: bool) -> None:
+def _show_versions(versions: Sequence[ModelVersion], json: bool) -> None:
     columns = [_summary(version) for version in versions]
     names = list(dict.fromkeys(name for column in columns for name in column))
     rows = [(name, *(column.get(name) for column in columns)) for name in names]

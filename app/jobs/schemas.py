@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validato
 
 from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe
+from app.display.shown import Shown
 from app.evaluations.schemas import EvaluateRequest
 from app.jobs.request_schemas import CompressRequest, TrainingData, TuneRequest
 from app.predictions.schemas import BatchPredictRequest, SureRows
@@ -189,7 +190,7 @@ class JobResult(BaseModel):
     )
 
 
-class Job(BaseModel):
+class Job(Shown, BaseModel):
     """A piece of work and its state."""
 
     id: str
@@ -217,6 +218,11 @@ class Job(BaseModel):
     created_at: AwareDatetime
     started_at: AwareDatetime | None
     finished_at: AwareDatetime | None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the job has succeeded, failed or was cancelled."""
+        return self.state in FINAL_STATES
 
 
 class ComparisonJobs(BaseModel):
@@ -271,7 +277,7 @@ class JobStep(BaseModel):
     setting: str | None = Field(default=None, description="Of `auto`: the method that is tried or trained, and how.")
 
 
-class JobSteps(BaseModel):
+class JobSteps(Shown, BaseModel):
     """The curve from ``after`` on."""
 
     steps: list[JobStep]
@@ -420,7 +426,7 @@ class Handles(BaseModel):
     certified: bool
 
 
-class SolverInfo(BaseModel):
+class SolverInfo(Shown, BaseModel):
     """One method."""
 
     name: str

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import PrivateAttr
 
 from app.exports.schemas import ExportFormat
 from app.jobs.client import Jobs
@@ -24,21 +25,31 @@ from app.models.schemas import (
     Selection,
 )
 from app.operation.schemas import Health
+from app.predictions.client import Instance, Instances, Predictions, batches, from_table, index_of, listed
 from app.predictions.schemas import (
     ClassTerms,
     Drift,
+    ModelInputs,
     NearestRows,
     OutputCode,
-    PredictResponse,
     SureLevel,
     ThresholdCurve,
 )
 from app.remote.errors import ClientError
 from app.remote.files import post_file, receive_file
+from app.remote.tables import is_table
 from app.remote.transport import Transport
 from app.schemas import Page
 
-Instance = str | Mapping[str, Any] | Sequence[float]
+# in one request; services may be set to take more, or fewer
+_MOST_INSTANCES = 1000
+_MOST_LABELS = 100_000
+
+
+class Version(ModelVersion):
+    """A version, whose view in notebooks has the curve of its training."""
+
+    _transport: Transport = PrivateAttr()
 
 
 class Models:
@@ -59,8 +70,10 @@ class Models:
         place = f"/models/{model}/versions"
         return self._transport.get(Page[ModelVersion], place, page_size=page_size, page_token=page_token)
 
-    def version(self, model: str, version: int) -> ModelVersion:
-        return self._transport.get(ModelVersion, f"/models/{model}/versions/{version}")
+    def version(self, model: str, version: int) -> Version:
+        found = self._transport.get(Version, f"/models/{model}/versions/{version}")
+        found._transport = self._transport
+        return found
 
     def selection(self, model: str, version: int) -> Selection:
         """How a version was chosen: its trials, the best first, and the members of the pool."""
@@ -84,7 +97,7 @@ class Models:
             headers["If-Match"] = f'"{revision}"'
         body = AliasTarget(version=version).model_dump_json().encode()
         response = self._transport.send("PUT", f"/models/{model}/aliases/{alias}", content=body, headers=headers)
-        return MovedAlias.model_validate_json(response.content)
+        return self._transport.parsed(MovedAlias, response.content)
 
     def delete_alias(self, model: str, alias: str, revision: int | None = None) -> None:
         """Remove an alias; its version stays.
@@ -158,7 +171,7 @@ class Models:
     def predict(
         self,
         model: str,
-        instances: Instance | Sequence[Instance],
+        instances: Instances,
         top_k: int = 1,
         version: int | None = None,
         alias: str | None = None,
@@ -170,15 +183,18 @@ class Models:
         language: str | None = None,
         sure_level: SureLevel = "any",
         certain: bool = False,
-    ) -> PredictResponse:
-        """Labels and scores, one prediction an instance, in order.
+    ) -> Predictions:
+        """Labels and scores, one prediction an instance, in order; ``to_pandas()`` and ``to_polars()`` convert them.
+
+        Many instances are sent in several requests, which one version answers.
 
         Parameters
         ----------
-        instances : sequence, str or mapping
+        instances : sequence, str, mapping, Series, DataFrame of pandas or polars, or Arrow table
             One text, or one mapping, is one instance. Texts as plain str; ``{"text": ...}``,
             ``{"record": {column: value}}``, ``{"features": {name: value}}``, ``{"indices": ..., "values": ...}``; or
-            dense rows, numpy arrays included.
+            dense rows, numpy arrays included. Of tables the columns are read that the model was trained on, and the
+            others are left out.
         version, alias : int, str or None
             Which version answers; the latest where neither is given.
 
@@ -200,18 +216,37 @@ class Models:
 
         Raises
         ------
+        ClientError
+            There are no rows, or a column or a text is missing.
         InvalidInputError
             An instance does not fit the model; ``errors`` says which and why.
         """
-        given = [instances] if isinstance(instances, (str, Mapping)) else instances
-        wrapped = [{"text": instance} if isinstance(instance, str) else instance for instance in given]
-        request: dict[str, Any] = {"instances": wrapped, "top_k": top_k}
+        most = _MOST_INSTANCES
+        if is_table(instances):
+            reads = self.inputs(model, version, alias)
+            rows, most, version, alias = from_table(instances, reads), reads.max_instances, reads.version, None
+        else:
+            rows = listed(instances)
+        request: dict[str, Any] = {"top_k": top_k}
         asked: dict[str, Any] = {"threshold": threshold, "min_precision": min_precision, "explain": explain or None}
         asked |= {"sure_level": None if sure_level == "any" else sure_level, "certain": certain or None}
         asked |= {"language": language, "include": include and list(include), "exclude": exclude and list(exclude)}
         request |= {name: value for name, value in asked.items() if value is not None}
-        path = f"/models/{model}/predict"
-        return self._transport.post(PredictResponse, path, request, version=version, alias=alias)
+        path, answer = f"/models/{model}/predict", None
+        for batch in batches(rows, max(1, min(most, _MOST_LABELS // max(top_k, 1)))):
+            body = {**request, "instances": batch}
+            found = self._transport.post(Predictions, path, body, version=version, alias=alias)
+            if answer is None:
+                answer, version, alias = found, found.version, None
+            else:
+                answer.predictions += found.predictions
+        assert answer is not None
+        answer._index = index_of(instances)
+        return answer
+
+    def inputs(self, model: str, version: int | None = None, alias: str | None = None) -> ModelInputs:
+        """The columns of a table that a version reads; the latest version where neither is given."""
+        return self._transport.get(ModelInputs, f"/models/{model}/inputs", version=version, alias=alias)
 
     def export(self, model: str, version: int, path: str | Path, format: ExportFormat = "archive") -> int:
         """Write a version with all its files to ``path``, which appears whole or not at all; return its bytes.
@@ -235,8 +270,8 @@ class Models:
         InvalidInputError
             The file is no archive, or its bytes are not those that were written.
         """
-        return ModelVersion.model_validate_json(
-            post_file(self._transport, "/models/import", Path(path), {"name": name})
+        return self._transport.parsed(
+            ModelVersion, post_file(self._transport, "/models/import", Path(path), {"name": name})
         )
 
     def delete(self, model: str, version: int | None = None, dry_run: bool = False) -> Deletion:
@@ -253,7 +288,7 @@ class Models:
             An alias or a job that is not over holds it; ``errors`` has each of these.
         """
         response = self._transport.send("DELETE", _place(model, version), params={"dry_run": dry_run or None})
-        return Deletion.model_validate_json(response.content)
+        return self._transport.parsed(Deletion, response.content)
 
     def restore(self, model: str, version: int | None = None) -> Restored:
         """Bring a deleted version back, or with None the versions of a model that were deleted last."""
@@ -283,7 +318,7 @@ class Models:
         body = orjson.dumps({name: value for name, value in given.items() if value is not None})
         headers = {"Content-Type": "application/json"} | ({} if revision is None else {"If-Match": f'"{revision}"'})
         response = self._transport.send("PATCH", _place(model, version), content=body, headers=headers)
-        return ModelVersion.model_validate_json(response.content)
+        return self._transport.parsed(ModelVersion, response.content)
 
     def retention(self, model: str) -> Retention:
         """How many of a model's versions are kept, and which ones go by that now."""
@@ -298,7 +333,7 @@ class Models:
             content=RetentionRule(keep_last=keep_last).model_dump_json().encode(),
             headers={"Content-Type": "application/json"},
         )
-        return Retention.model_validate_json(response.content)
+        return self._transport.parsed(Retention, response.content)
 
 
 def _place(model: str, version: int | None) -> str:

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, computed_field
 
+from app.display.shown import Shown
 from app.jobs.request_schemas import CopyOf
 from app.schemas import Name
 
@@ -79,7 +80,7 @@ class Origin(BaseModel):
     created_at: AwareDatetime
 
 
-class ModelVersion(BaseModel):
+class ModelVersion(Shown, BaseModel):
     """A trained model, and all that its numbers can be traced to."""
 
     id: str
@@ -185,7 +186,7 @@ class Selection(BaseModel):
     )
 
 
-class Model(BaseModel):
+class Model(Shown, BaseModel):
     """A name and its versions."""
 
     id: str

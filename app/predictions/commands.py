@@ -428,9 +428,9 @@ def sure_sentences(sure: SureRows) -> Iterator[str]:
 def _uploaded(client: Client, path: Path, model: str, columns: dict[str, Any]) -> str:
     """Upload the rows of a file, by the columns that the model reads; the id of the dataset, which is temporary."""
     name = f"{model[:90]}-rows-{uuid4().hex}"
-    dataset = client.datasets.upload(path, name, for_model=model, **columns)
+    dataset = client.datasets.upload(path, name, for_model=model, progress=False, **columns)
     try:
-        return dataset.wait().id
+        return dataset.wait(progress=False).id
     except ClientError:
         client.datasets.delete(dataset.id, force=True)
         raise

@@ -12,12 +12,14 @@ from app.http.problems import responses
 from app.predictions import batch_predictions, codes, terms, thresholds
 from app.predictions.answer_counts import KEPT_DAYS
 from app.predictions.drift import of_version
-from app.predictions.inference import answer, loaded_model
+from app.predictions.inference import answer, loaded_model, most_instances
 from app.predictions.model_cache import ModelCache
 from app.predictions.nearest import nearest
+from app.predictions.read_columns import read_columns
 from app.predictions.schemas import (
     ClassTerms,
     Drift,
+    ModelInputs,
     NearestRequest,
     NearestRows,
     OutputCode,
@@ -138,6 +140,23 @@ def get_class_terms(
 ) -> ClassTerms:
     """List the features with the largest weights for and against a class of a linear model."""
     return terms.of_class(request.app.state.models, request.state.key.workspace, ref, number, label, limit)
+
+
+inputs_router = APIRouter(prefix=f"{V1}/models", tags=["models"])
+
+
+@inputs_router.get("/{ref}/inputs", dependencies=[VIEWER], responses=responses(401, 404, 409, 422, 503))
+def get_inputs(
+    request: Request,
+    session: Db,
+    ref: Ref,
+    version: Annotated[int | None, Query(ge=1, lt=2**31, description="The latest, if neither is given.")] = None,
+    alias: Annotated[str | None, Query(pattern=NAME_PATTERN, description="Alias instead of a version.")] = None,
+) -> ModelInputs:
+    """Get the columns of a table that a version reads."""
+    cache: ModelCache = request.app.state.models
+    loaded = cache.get((request.state.key.workspace, ref, version, alias))
+    return read_columns(session, loaded, most_instances(request))
 
 
 thresholds_router = APIRouter(prefix=f"{V1}/models", tags=["models"])

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, SkipValidation, model_validator
 
+from app.display.shown import Shown
 from app.evaluations.schemas import Part
 from app.schemas import JobOptions, Name
 
@@ -221,7 +222,7 @@ class AnsweredLabel(ScoredLabel):
     seen: bool = Field(default=True, description="False where no training row had the label.")
 
 
-class Prediction(NamedLabel):
+class Prediction(Shown, NamedLabel):
     """The answer for one instance: `labels`; beside it the best label itself, and what led to the answer."""
 
     score: float | None = Field(description="Absent where the label has no rival.")
@@ -268,7 +269,7 @@ class Prediction(NamedLabel):
     )
 
 
-class PredictResponse(BaseModel):
+class PredictResponse(Shown, BaseModel):
     """One prediction an instance, in order, and the version that made them."""
 
     id: str | None = Field(default=None, description="By which feedback names the answer: the request's id.")
@@ -279,6 +280,26 @@ class PredictResponse(BaseModel):
     set: bool = Field(default=False, description="The model predicts sets: `labels` may be several, or none.")
     sure_from: UsedThreshold | None = Field(default=None, description="With a threshold or a precision.")
     predictions: list[Prediction]
+
+
+class ModelInputs(BaseModel):
+    """What a version reads of a row of a table."""
+
+    model: str
+    version: int
+    instance: Literal["text", "record", "features", "numbers"] = Field(
+        description="The form of its instances: a text, values by column, numbers by name, or a list of numbers."
+    )
+    text_columns: list[str] = Field(
+        default=[],
+        description="Columns of the text, joined by newlines. Of a version of texts whose dataset was deleted: empty.",
+    )
+    number_columns: list[str] = Field(
+        default=[], description="Columns of numbers, in order; empty if they have no names or are more than 10,000."
+    )
+    category_columns: list[str] = []
+    n_numbers: int | None = Field(default=None, description="Of lists of numbers: their length.")
+    max_instances: int = Field(description="Instances in one request, at most.")
 
 
 PredictionFormat = Literal["parquet", "csv", "jsonl", "xlsx"]

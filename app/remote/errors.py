@@ -3,6 +3,7 @@
 ClientError
     UnreachableError            nothing answers at the service's address
         UploadInterruptedError      an upload was interrupted, and can resume from there
+    UnexpectedAnswerError       the answer is not one of this API: another program, or another version
     TimedOutError               what was waited for did not happen in the time given
     JobFailedError              a job that was waited for failed or was cancelled
     ResponseError               the service answered with a problem document
@@ -20,6 +21,10 @@ ClientError
         StorageFullError            507 storage_full
         InternalError               500 internal, and whatever else is not known here
 """
+
+import os
+import traceback
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -45,9 +50,32 @@ class ClientError(Exception):
         faults = [*map(fault_line, self.errors[:_LISTED]), *(["..."] if len(self.errors) > _LISTED else [])]
         return f"{self.detail} ({'; '.join(faults)})" if faults else self.detail
 
+    def _render_traceback_(self) -> list[str]:
+        """The traceback in notebooks: the caller's own lines and the message, without the client's frames."""
+        own = Path(__file__).parents[1]
+        frames = [
+            frame
+            for frame in traceback.extract_tb(self.__traceback__)
+            if own not in Path(frame.filename).parents and f"{os.sep}site-packages{os.sep}" not in frame.filename
+        ]
+        lines = [f"line {frame.lineno}, in {frame.name}: {frame.line}" for frame in frames if frame.line]
+        return [*lines, "", f"{type(self).__name__}: {self}"]
+
 
 class UnreachableError(ClientError):
     code = "unreachable"
+
+
+class UnexpectedAnswerError(ClientError):
+    """An answer of another form than ``expected``; ``reason`` is the first difference."""
+
+    code = "unexpected_answer"
+
+    def __init__(self, url: str, expected: str, reason: str) -> None:
+        super().__init__(
+            f"The answer of {url} is no {expected} of Polymargin ({reason}). Check the address; if a service of "
+            "another version answers there, install the client of that version."
+        )
 
 
 class UploadInterruptedError(UnreachableError):

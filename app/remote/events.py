@@ -68,4 +68,4 @@ def follow(
             cause = error
         failures += 1
         transport.wait(failures)
-    raise UnreachableError(f"The event stream of {path} was interrupted {failures} times in a row") from cause
+    raise UnreachableError(f"The event stream of {path} was interrupted {failures} times in a row ({cause})") from None

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from app.remote.progress import Update, progress_bar
 from app.remote.transport import Transport
 from app.remote.uploads import FROM_BYTES, Uploads
 
@@ -19,6 +20,7 @@ def send_file(
     file: Path,
     options: type[BaseModel],
     query: Mapping[str, str | bool | Sequence[str] | None],
+    progress: bool | None = False,
 ) -> bytes:
     """Post a file, a large one in pieces, and return the answer's body.
 
@@ -33,6 +35,8 @@ def send_file(
         continue.
     query : mapping
         None: the service's default.
+    progress : bool or None
+        Whether there is a bar of the bytes that were sent; None: in notebooks and terminals.
 
     Raises
     ------
@@ -44,10 +48,11 @@ def send_file(
         raise TypeError(f"no option {' or '.join(sorted(unknown))}; known are {', '.join(options.model_fields)}")
     resume = query.get("resume")
     query = {name: value for name, value in query.items() if name != "resume"}
-    if resume is None and not is_large(file):
-        return post_file(transport, path, file, query)
-    upload, sha256 = Uploads(transport).send_file(file, None if resume is None else str(resume))
-    return transport.send("POST", path, params={**query, "upload": upload, "sha256": sha256}).content
+    with progress_bar(progress, f"Uploading {file.name}", file.stat().st_size, "B") as sent:
+        if resume is None and not is_large(file):
+            return post_file(transport, path, file, query, sent)
+        upload, sha256 = Uploads(transport).send_file(file, None if resume is None else str(resume), sent)
+        return transport.send("POST", path, params={**query, "upload": upload, "sha256": sha256}).content
 
 
 def is_large(file: Path) -> bool:
@@ -55,10 +60,12 @@ def is_large(file: Path) -> bool:
     return file.stat().st_size >= FROM_BYTES
 
 
-def post_file(transport: Transport, path: str, file: Path, query: Mapping[str, Any]) -> bytes:
+def post_file(
+    transport: Transport, path: str, file: Path, query: Mapping[str, Any], sent: Update | None = None
+) -> bytes:
     """Post a file, read from disk piece by piece, and return the answer's body."""
     headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
-    return transport.send("POST", path, params=query, content=lambda: _pieces(file), headers=headers).content
+    return transport.send("POST", path, params=query, content=lambda: _pieces(file, sent), headers=headers).content
 
 
 def receive_file(transport: Transport, path: str, file: Path, query: Mapping[str, str | None]) -> int:
@@ -77,7 +84,9 @@ def receive_file(transport: Transport, path: str, file: Path, query: Mapping[str
     return size
 
 
-def _pieces(file: Path) -> Iterator[bytes]:
+def _pieces(file: Path, sent: Update | None) -> Iterator[bytes]:
     with file.open("rb") as opened:
         while piece := opened.read(CHUNK_BYTES):
             yield piece
+            if sent is not None:
+                sent(opened.tell(), "")

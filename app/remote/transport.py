@@ -14,10 +14,17 @@ from uuid import uuid4
 
 import httpx
 import orjson
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from app.json_text import faults
-from app.remote.errors import ClientError, ResponseError, UnauthenticatedError, UnreachableError, from_answer
+from app.remote.errors import (
+    ClientError,
+    ResponseError,
+    UnauthenticatedError,
+    UnexpectedAnswerError,
+    UnreachableError,
+    from_answer,
+)
 from app.schemas import ProblemItem
 
 B = TypeVar("B", bound=BaseModel)
@@ -31,6 +38,7 @@ _ANOTHER = "To use another service, set POLYMARGIN_URL to its address."
 MAX_FAULTS = 20
 # Statuses that say nothing about the request itself: a later attempt may succeed.
 _PASSING = frozenset({429, 502, 503, 504})
+_GLANCE_SECONDS = 2.0
 
 
 class Transport:
@@ -60,6 +68,7 @@ class Transport:
         key = own or _read(_key_file())
         self._key_from = None if own else _key_file()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._headers = headers
         self._http = self._opened(base_url=self.url + PREFIX, headers=headers, timeout=timeout, verify=self._trusted())
 
     def close(self) -> None:
@@ -76,7 +85,7 @@ class Transport:
         self.sleep(seconds)
 
     def get(self, answer: type[B], path: str, **params: Any) -> B:
-        return answer.model_validate_json(self.send("GET", path, params=params).content)
+        return self.parsed(answer, self.send("GET", path, params=params).content)
 
     def post(self, answer: type[B], path: str, body: BaseModel | Mapping[str, Any] | None = None, **params: Any) -> B:
         if isinstance(body, BaseModel):
@@ -85,7 +94,32 @@ class Transport:
         content = b"" if body is None else _json(body)
         headers = {"Content-Type": "application/json"} if body is not None else {}
         response = self.send("POST", path, params=params, content=content, headers=headers)
-        return answer.model_validate_json(response.content)
+        return self.parsed(answer, response.content)
+
+    def parsed(self, answer: type[B], content: bytes) -> B:
+        """The body of an answer as a model.
+
+        Raises
+        ------
+        UnexpectedAnswerError
+            The body has another form: another program answers at the address, or a service of another version.
+        """
+        try:
+            return answer.model_validate_json(content)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            reason = f"{place}: {first['msg']}" if place else str(first["msg"])
+            raise UnexpectedAnswerError(self.url, answer.__name__, reason) from None
+
+    def glance(self, answer: type[B], path: str, **params: Any) -> B | None:
+        """What is at a path now, asked for once and without patience, for views; None if it does not come."""
+        options: dict[str, Any] = {"headers": self._headers, "timeout": _GLANCE_SECONDS, "verify": self._trusted()}
+        try:
+            response = httpx.get(f"{self.url}{PREFIX}{path}", params=params, **options)
+            return answer.model_validate_json(response.content) if response.status_code == 200 else None
+        except (httpx.HTTPError, ValidationError):
+            return None
 
     def send(
         self,
@@ -123,7 +157,7 @@ class Transport:
                 response = self._http.request(method, path, params=query, content=body, headers=sent)
             except httpx.TransportError as error:
                 if attempt == self.attempts or isinstance(error, httpx.UnsupportedProtocol):
-                    raise self._unreachable(error) from error
+                    raise self._unreachable(error) from None
                 self.wait(attempt)
                 continue
             if response.status_code < 400:
@@ -158,7 +192,7 @@ class Transport:
                     raise self._refusal(response.status_code, response.read())
                 yield from response.iter_bytes()
         except httpx.TransportError as error:
-            raise self._unreachable(error) from error
+            raise self._unreachable(error) from None
 
     def _trusted(self) -> ssl.SSLContext | bool:
         """By which certificates the service is trusted; by none for http, as reading them takes 40 ms."""
@@ -172,7 +206,7 @@ class Transport:
         error = from_answer(status, body)
         if not isinstance(error, UnauthenticatedError):
             return error
-        if "Authorization" not in self._http.headers:
+        if "Authorization" not in self._headers:
             error.detail = f"{self.url} takes an API key: set POLYMARGIN_API_KEY; there is no {_key_file()} to be read"
         elif self._chosen_by or self._key_from:
             key = f"the key in {self._key_from}" if self._key_from else "this API key"

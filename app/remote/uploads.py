@@ -6,6 +6,7 @@ from pathlib import Path
 
 from app.datasets.schemas import NewUpload, PartialUpload
 from app.remote.errors import ClientError, ConflictError, UnreachableError, UploadInterruptedError
+from app.remote.progress import Update
 from app.remote.transport import Transport
 
 PIECE_BYTES = 8 << 20
@@ -39,14 +40,21 @@ class Uploads:
         digest = base64.b64encode(hashlib.sha256(piece).digest()).decode()
         headers = {"Upload-Offset": str(offset), "Upload-Checksum": f"sha256 {digest}"}
         answer = self._transport.send("PATCH", f"/uploads/{id}", content=piece, headers=headers)
-        return PartialUpload.model_validate_json(answer.content)
+        return self._transport.parsed(PartialUpload, answer.content)
 
     def discard(self, id: str) -> None:
         """Forget an upload and what has come of it."""
         self._transport.send("DELETE", f"/uploads/{id}")
 
-    def send_file(self, file: Path, id: str | None = None) -> tuple[str, str]:
+    def send_file(self, file: Path, id: str | None = None, sent: Update | None = None) -> tuple[str, str]:
         """Send a whole file, or what is missing of the upload ``id``.
+
+        Parameters
+        ----------
+        file : Path
+        id : str, optional
+        sent : callable, optional
+            Is called with the number of bytes that have come, after each piece.
 
         Returns
         -------
@@ -75,7 +83,9 @@ class Uploads:
                 try:
                     state = self._next(state, piece)
                 except UnreachableError as error:
-                    raise UploadInterruptedError(state.id, state.offset, size, error) from error
+                    raise UploadInterruptedError(state.id, state.offset, size, error) from None
+                if sent is not None:
+                    sent(state.offset, "")
                 failures = 0 if state.offset > before else failures + 1
                 if failures == _ATTEMPTS:
                     raise ClientError(f"The upload {state.id} does not go on: {state.offset} of {size} bytes have come")

@@ -145,7 +145,7 @@ class Reviews:
             ``problems`` lists the lines that were not understood, or whose rows changed meanwhile.
         """
         content = post_file(self._transport, f"/reviews/{review}/decisions", Path(path), {"new_labels": new_labels})
-        return ImportedDecisions.model_validate_json(content)
+        return self._transport.parsed(ImportedDecisions, content)
 
     def append(
         self, review: str, dataset: str | None = None, part: Literal["train", "test", "validation"] | None = None

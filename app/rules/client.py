@@ -7,7 +7,7 @@ import orjson
 
 from app.jobs.client import Job, job_of
 from app.jobs.schemas import Job as JobBody
-from app.models.client import Instance
+from app.predictions.client import Instance
 from app.remote.transport import Transport
 from app.rules.schemas import Feedback as FeedbackBody
 from app.rules.schemas import Rule, RuleRun
@@ -51,7 +51,7 @@ class Rules:
         """Switch a rule on, or off."""
         body, headers = orjson.dumps({"enabled": enabled}), {"Content-Type": "application/json"}
         response = self._transport.send("PATCH", f"/rules/{rule}", content=body, headers=headers)
-        return Rule.model_validate_json(response.content)
+        return self._transport.parsed(Rule, response.content)
 
     def delete(self, rule: str) -> None:
         """Delete a rule; what it has begun goes on."""

@@ -144,6 +144,7 @@ REACH: dict[str, tuple[Call, list[str]]] = {
         lambda c: c.models.thresholds("x", 1),
         ["models", "thresholds", "x", "1"],
     ),
+    "GET /models/{ref}/inputs": (lambda c: c.models.inputs("x"), []),
     "POST /models/{ref}/nearest": (lambda c: c.models.nearest("x", "t"), ["models", "nearest", "x", "--text", "t"]),
     "GET /models/{ref}/versions/{number}/drift": (lambda c: c.models.drift("x", 1), ["models", "drift", "x", "1"]),
     **{
@@ -328,6 +329,7 @@ def test_routes_without_a_command_are_shown_by_another() -> None:
         "GET /datasets/{ref}/statistics",  # datasets show
         "POST /uploads",  # datasets upload, of a large file
         "PATCH /uploads/{id}",
+        "GET /models/{ref}/inputs",  # predict-dataset, of a file
         "GET /solvers/{name}",  # solvers NAME
         "GET /readyz",  # ready
         "GET /jobs/{id}/predictions",  # predict-dataset

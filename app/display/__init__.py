@@ -1,0 +1,1 @@
+"""How answers show themselves: a line for people, and HTML in notebooks."""
