@@ -9,8 +9,6 @@ from sqlalchemy.orm import Session
 from app.curation.schemas import WrongLabel, WrongLabels, WrongLabelsRequest
 from app.datasets import rows as dataset_rows
 from app.datasets import versions as dataset_versions
-from app.datasets.import_options import main_language
-from app.datasets.recipe_schemas import default_recipe
 from app.errors import Conflict, InvalidInput, Item, NotFound
 from app.jobs.schemas import TrainRequest, stored_request
 from app.jobs.training_requests import Resolved, resolve
@@ -63,10 +61,7 @@ def resolve_wrong_labels(session: Session, request: WrongLabelsRequest) -> tuple
     if resolved.text is not None:
         training = training.model_copy(update={"text": resolved.text})
     elif resolved.holds_texts:
-        n_nodes = 0 if resolved.hierarchy is None else resolved.hierarchy.n_nodes
-        n_classes = max(len(resolved.counts.labels), n_nodes)
-        recipe = default_recipe(training.solver, n_classes, main_language(resolved.statistics))
-        training = training.model_copy(update={"text": recipe})
+        training = training.model_copy(update={"text": resolved.default_text})
     training = resolved.scaled(training).model_copy(update={"dataset_version": resolved.dataset_version})
     named = {"version": version, "alias": None, "dataset_version": resolved.dataset_version}
     stored = request.model_copy(update=named).model_dump(mode="json", exclude=set(OPTIONS))

@@ -218,20 +218,19 @@ class TextRecipe(BaseModel):
 _MOST_WEIGHTS, _MOST_TERMS, _FEW_TERMS = 200_000_000, 200_000, 20_000
 
 
-def default_recipe(solver: str, n_labels: int, language: str | None = None) -> TextRecipe:
+def default_recipe(solver: str, n_labels: int, language: str | None = None, *, named: bool = False) -> TextRecipe:
     """The default recipe of a job on texts in a language.
 
-    Names of concepts are found by lemmas, where there is a dictionary of the language.
+    Names of concepts (``named``) are found by lemmas, where there is a dictionary of the language.
 
     Along with words, pairs of words and runs of three characters lower the error more than the choice of the machine
     does. Of more terms those are dropped that are the rarest.
     """
-    if solver == "subjects" and language in get_args(Lemmas):
-        return TextRecipe(lemmas=(cast(Lemmas, language),))
+    lemmas = (cast(Lemmas, language),) if named and language in get_args(Lemmas) else ()
     if solver != "auto":
-        return TextRecipe()
+        return TextRecipe(lemmas=lemmas)
     most = min(_MOST_TERMS, max(_FEW_TERMS, _MOST_WEIGHTS // n_labels))
-    return TextRecipe(ngram_max=2, char_ngrams=(3, 3), max_features=most)
+    return TextRecipe(ngram_max=2, char_ngrams=(3, 3), max_features=most, lemmas=lemmas)
 
 
 class TableColumns(BaseModel):

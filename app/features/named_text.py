@@ -124,6 +124,11 @@ class NamedTextFeatures:
         return NameBlock(self._text.n_features, len(self._shown), alike_names(self._lexicon, len(self._shown)))
 
     @property
+    def terms(self) -> TextFeatures:
+        """The terms without the names."""
+        return self._text
+
+    @property
     def params(self) -> TextRecipe:
         """The recipe of the terms."""
         return self._text.params

@@ -53,6 +53,11 @@ class VersionLabels:
     nodes: frozenset[str] = frozenset()
 
     @cached_property
+    def has_names(self) -> bool:
+        """Whether some label has a name."""
+        return any(facts.get("names") for facts in self.shown.values())
+
+    @cached_property
     def by_name(self) -> Mapping[str, list[str]]:
         """As :func:`app.hierarchies.label_facts.named_labels`."""
         return named_labels(self.shown)

@@ -10,8 +10,6 @@ from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.curation.service import resolve_suggestion
 from app.curation.wrong_labels import resolve_wrong_labels
 from app.datasets import append_sources
-from app.datasets.import_options import main_language
-from app.datasets.recipe_schemas import default_recipe
 from app.errors import Conflict, Forbidden, InvalidInput
 from app.evaluations.requests import resolve_evaluation
 from app.evaluations.schemas import EvaluateRequest
@@ -107,11 +105,7 @@ def _train(session: Session, request: TrainRequest) -> tables.Job:
     if resolved.text is not None:
         request = request.model_copy(update={"text": resolved.text})
     elif resolved.holds_texts:
-        n_nodes = 0 if resolved.hierarchy is None else resolved.hierarchy.n_nodes
-        recipe = default_recipe(
-            request.solver, max(len(resolved.counts.labels), n_nodes), main_language(resolved.statistics)
-        )
-        request = request.model_copy(update={"text": recipe})
+        request = request.model_copy(update={"text": resolved.default_text})
     request = resolved.scaled(request)
     named = request.model_copy(update={"dataset_version": resolved.dataset_version, "warm_start": resolved.warm_start})
     row = job_queue.enqueue(session, "train", resolved.dataset.id, _stored(named), request)

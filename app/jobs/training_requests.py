@@ -7,9 +7,9 @@ from sqlalchemy.orm import Session
 
 from app.datasets import kernel_values
 from app.datasets import versions as dataset_versions
-from app.datasets.import_options import with_language
+from app.datasets.import_options import main_language, with_language
 from app.datasets.number_scaling import DefaultScaling, default_scaling
-from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe
+from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe, default_recipe
 from app.datasets.rows import class_counts
 from app.datasets.schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
@@ -58,6 +58,18 @@ class Resolved:
     warm_start: str | None = None
     text: TextRecipe | None = None
     scaling: DefaultScaling | None = None
+
+    @property
+    def default_text(self) -> TextRecipe:
+        """The recipe of texts where the request has none."""
+        hierarchy, sets = self.hierarchy, self.statistics.labels_per_row is not None
+        named = hierarchy is not None and bool((hierarchy.report or {}).get("languages"))
+        return default_recipe(
+            self.solver.name,
+            max(len(self.counts.labels), 0 if hierarchy is None else hierarchy.n_nodes),
+            main_language(self.statistics),
+            named=self.solver.takes_names(sets=sets, named=named),
+        )
 
     def scaled(self, request: TrainRequest) -> TrainRequest:
         """The request with the default scaling of the dataset's numbers, and the parameters that go with it."""

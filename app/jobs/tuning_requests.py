@@ -78,7 +78,8 @@ def _recipes(request: TuneRequest, resolved: Resolved) -> list[TextRecipe] | Non
     n_nodes = 0 if resolved.hierarchy is None else resolved.hierarchy.n_nodes
     # trials are compared on the same features
     solver = "auto" if any(each.solver == "auto" for each in request.space) else request.space[0].solver
-    return [default_recipe(solver, max(len(resolved.counts.labels), n_nodes), main_language(resolved.statistics))]
+    n_labels, language = max(len(resolved.counts.labels), n_nodes), main_language(resolved.statistics)
+    return [default_recipe(solver, n_labels, language, named=registry.SOLVERS[solver].uses_names)]
 
 
 def _check(session: Session, request: TuneRequest, every: list[Settings]) -> tuple[Resolved | None, list[Item]]:

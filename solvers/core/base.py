@@ -241,6 +241,18 @@ class Solver(ABC, Generic[P]):
             "features by a constant, or scale the columns"
         )
 
+    def takes_names(self, *, sets: bool, named: bool) -> bool:
+        """Whether these parameters have a use for the names of classes.
+
+        Parameters
+        ----------
+        sets : bool
+            Rows have sets of labels.
+        named : bool
+            Some class has a name; otherwise the classes themselves are taken for names.
+        """
+        return self.uses_names
+
     @property
     def takes_kernel_values(self) -> bool:
         """Whether X has a column for each example, and its rows are the kernel's values with all of them."""

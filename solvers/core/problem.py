@@ -1,7 +1,7 @@
 """The training problem, checked once at the door so that no solver has to check again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ class Problem:
         Sets of labels in place of ``y``, closed upwards: with a node a row has the node's parent. A row may be empty.
     names : NameBlock, optional
         Which columns of X say which names of the classes occur in a text. Methods that take no names read them as any
-        other columns.
+        other columns; see :attr:`of_terms`.
     """
 
     X: sp.csr_matrix
@@ -60,6 +60,14 @@ class Problem:
     @property
     def n_classes(self) -> int:
         return len(self.classes)
+
+    @property
+    def of_terms(self) -> "Problem":
+        """The same without the columns of names."""
+        if self.names is None:
+            return self
+        terms, _ = self.names.split(self.X)
+        return replace(self, X=sp.csr_matrix(terms), names=None)
 
     def nodes(self) -> Ints32:
         """The node of the label tree that each example is labelled with, shape (n_samples,).

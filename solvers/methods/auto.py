@@ -3,19 +3,21 @@
 Tried are flat machines, centroids, learnt label trees and kernel machines, or what is asked for. What comes out is a
 log-linear pool of one model or several, whose coefficients are fitted to the held-out rows: its scores are logarithms
 of probabilities. Each member is then trained on all rows, with its certificate. Of sets of labels one model is chosen,
-with calibrated probabilities of its nodes and one threshold.
+with calibrated probabilities of its nodes and one threshold; or, where concepts have names, one that ranks all concepts
+and has probabilities and sets of its own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from solvers.core.base import Handles, Params, Solver, State, Step
+from solvers.core.base import Handles, Params, ParamsError, Solver, State, Step
 from solvers.core.machine import ClassWeight, class_weights, unknown_labels
+from solvers.core.methods import all_methods
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
 from solvers.labels.label_sets import own_labels
@@ -24,13 +26,14 @@ from solvers.numerics.array_types import Ints
 from solvers.selection.all_rows import ChosenMembers
 from solvers.selection.candidates import MANY_CLASSES, Candidate, Family, check_families, default_families, families_of
 from solvers.selection.held_out import MOST_SCORES, Fold, Measure, folds_of, held_out_rows
-from solvers.selection.search import MEASURING_BYTES, Flat, Options, Search
+from solvers.selection.search import MEASURING_BYTES, Options, Search
 from solvers.selection.sets.frequency_calibration import Trained
 from solvers.selection.sets.label_sets import LabelSets
 from solvers.selection.sets.own_labels import flat_problem, has_own_inner, ranked_labels
 from solvers.selection.sets.set_thresholds import SetThresholds
+from solvers.selection.sets.vocabulary_sets import VocabularySets
 from solvers.selection.single_labels import SingleLabels
-from solvers.selection.tasks import Task
+from solvers.selection.views import View, Views
 
 
 class AutoParams(Params):
@@ -48,8 +51,8 @@ class AutoParams(Params):
         min_length=1,
         max_length=1000,
         description="Methods and parameters to try. The default depends on the data: flat machines, centroids, "
-        "learnt label trees and kernel machines; for sets of labels, machines at the nodes and "
-        "kernel ridge regression.",
+        "learnt label trees and kernel machines; for sets of labels, machines at the nodes, "
+        "kernel ridge regression and, where labels have names, subjects.",
     )
     most_members: int = Field(
         default=4, ge=1, le=16, description="Maximum number of models in the pool; 1 chooses a single model."
@@ -87,9 +90,31 @@ class AutoParams(Params):
     tol: float = Field(default=1e-2, gt=0, lt=1, description="Relative duality gap of each chosen model.")
     max_epochs: int = Field(default=1000, ge=1, le=10**9, description="Maximum number of passes of each training.")
 
+    @property
+    def thresholds(self) -> SetThresholds:
+        """What thresholds of sets are set by."""
+        return SetThresholds(self.label_thresholds, self.set_precision)
+
     def label_faults(self, known: Iterable[str]) -> Mapping[str, str]:
         fault = unknown_labels(self.class_weight, known)
         return {} if fault is None else {"class_weight": fault}
+
+
+class _Prepared(NamedTuple):
+    """A problem with the weights of classes, and what methods without names take of it.
+
+    Attributes
+    ----------
+    whole : Problem
+    usual : Problem
+        Without names, and of sets of labels without the nodes that no row has.
+    part : TreePart or None
+        The nodes that some row has; None of single labels.
+    """
+
+    whole: Problem
+    usual: Problem
+    part: TreePart | None
 
 
 class Auto(Solver[AutoParams]):
@@ -101,6 +126,7 @@ class Auto(Solver[AutoParams]):
     handles = Handles(flat=True, multilabel=True, probabilities=True)
     Params = AutoParams
     chooses = True
+    _made: tuple[Problem, Search] | None = None
 
     @property
     def feature_range(self) -> tuple[float, float]:
@@ -109,12 +135,30 @@ class Auto(Solver[AutoParams]):
 
     @classmethod
     def check_params(cls, params: AutoParams) -> None:
-        if params.candidates is not None:
-            families_of(params.candidates)
+        if params.candidates is None:
+            return
+        families_of(params.candidates)
+        if params.thresholds != SetThresholds():
+            what = "has sets of its own, to which label_thresholds and set_precision do not apply"
+            faults = [
+                (f"/candidates/{number}/solver", f"{candidate.solver} {what}")
+                for number, candidate in enumerate(params.candidates)
+                if all_methods()[candidate.solver].uses_names
+            ]
+            if faults:
+                raise ParamsError(faults)
+
+    def takes_names(self, *, sets: bool, named: bool) -> bool:
+        params = self.params
+        if not (sets and named):
+            return False
+        if params.candidates is None:
+            return params.thresholds == SetThresholds()
+        return any(all_methods()[candidate.solver].uses_names for candidate in params.candidates)
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
         self.admit(problem)
-        self.check_features(problem)
+        self.check_features(problem.of_terms)
         return self._search(problem).steps(state)
 
     def model(self, problem: Problem, state: State) -> Model:
@@ -133,42 +177,46 @@ class Auto(Solver[AutoParams]):
         self, former: Problem, state: State, problem: Problem, rows: Ints
     ) -> tuple[Solver[Any], State | None]:
         """What was chosen, as it was chosen: no trial is made again."""
-        (_, known), (every, part) = self._prepared(former), self._prepared(problem)
-        task, flat = _tasks(every, part, [], SetThresholds())
-        parts = None if known is None or part is None else (known, part)
-        return ChosenMembers(self.params, self._search(former), state, every, task, rows, parts, flat), None
+        known, every = self._prepared(former).part, self._prepared(problem)
+        parts = None if known is None or every.part is None else (known, every.part)
+        views = _views(every, [], SetThresholds())
+        return ChosenMembers(self.params, self._search(former), state, views, rows, parts), None
 
-    def _prepared(self, problem: Problem) -> tuple[Problem, TreePart | None]:
+    def _prepared(self, problem: Problem) -> _Prepared:
         """The problem with the weights of classes, and of sets of labels without the nodes that no row has."""
         params = self.params
         if params.class_weight is not None:
             problem = self._weighted(problem)
         if problem.labels is not None:
             part = TreePart.of_sets(problem.tree, problem.labels)
-            return of_part(problem, part), part
-        if SetThresholds(params.label_thresholds, params.set_precision) != SetThresholds():
+            return _Prepared(problem, of_part(problem.of_terms, part), part)
+        if params.thresholds != SetThresholds():
             raise ProblemError(
                 "label_thresholds and set_precision need sets of labels; one label per example was given"
             )
-        return problem, None
+        return _Prepared(problem, problem.of_terms, None)
 
     def _search(self, problem: Problem) -> Search:
-        params = self.params
-        thresholds = SetThresholds(params.label_thresholds, params.set_precision)
-        problem, part = self._prepared(problem)
-        given = params.candidates
-        families = default_families(problem) if given is None else families_of(given)
-        check_families(problem, families)
-        folds = folds_of(problem, params.folds, params.held_out, self.seed)
-        task, flat = _tasks(problem, part, folds, thresholds)
-        measure = params.measure or _measure(problem)
-        if measure not in task.measures:
-            raise ProblemError(
-                f"measure {measure} does not fit these labels; expected one of {', '.join(task.measures)}"
-            )
+        """The search on a problem, made once."""
+        kept = self._made
+        if kept is None or kept[0] is not problem:
+            kept = self._made = problem, self._new_search(problem)
+        return kept[1]
+
+    def _new_search(self, problem: Problem) -> Search:
+        params, prepared = self.params, self._prepared(problem)
+        usual, given = prepared.usual, params.candidates
+        named = self.takes_names(sets=problem.labels is not None, named=problem.names is not None)
+        families = default_families(usual, named=named) if given is None else families_of(given)
+        check_families(usual, families)
+        folds = folds_of(usual, params.folds, params.held_out, self.seed)
+        views = _views(prepared, folds, params.thresholds)
+        measure, known = params.measure or _measure(usual), views.usual.task.measures
+        if measure not in known:
+            raise ProblemError(f"measure {measure} does not fit these labels; expected one of {', '.join(known)}")
         budget = params.budget_seconds
         options = Options(measure, params.most_members, budget, params.tol, params.max_epochs)
-        return Search(problem, task, families, folds, options, seed=self.seed, threads=self.threads, flat=flat)
+        return Search(views, families, folds, options, seed=self.seed, threads=self.threads)
 
     def _weighted(self, problem: Problem) -> Problem:
         """The problem with the weights of classes in those of its examples."""
@@ -194,21 +242,22 @@ def _measure(problem: Problem) -> Measure:
     return "ndcg" if problem.n_classes > MANY_CLASSES else "micro_f1"
 
 
-def _tasks(
-    problem: Problem, part: TreePart | None, folds: Sequence[Fold], thresholds: SetThresholds
-) -> tuple[Task, Flat | None]:
-    """How trials are measured, and what those are that leave the tree aside, where these differ."""
-    rows, labels = held_out_rows(folds), problem.labels
+def _views(prepared: _Prepared, folds: Sequence[Fold], thresholds: SetThresholds) -> Views:
+    """What trials are about, and how they are measured on the rows that folds hold out."""
+    problem, part, rows = prepared.usual, prepared.part, held_out_rows(folds)
+    labels = problem.labels
     if labels is None or part is None:
-        return SingleLabels(problem, rows), None
+        return Views(View(problem, SingleLabels(problem, rows)))
     held_out = labels[rows]
     ranked = ranked_labels(own_labels(labels, part.tree.parent))
-    task = LabelSets(part, held_out, thresholds, _trained(labels, folds), ranked)
+    usual = View(problem, LabelSets(part, held_out, thresholds, _trained(labels, folds), ranked))
+    vocabulary = View(prepared.whole, VocabularySets(prepared.whole, folds))
     if not has_own_inner(problem):
-        return task, None
+        return Views(usual, None, vocabulary)
     flat = flat_problem(problem)
     assert flat.labels is not None
-    return task, Flat(flat, LabelSets(part, held_out, thresholds, _trained(flat.labels, folds), ranked, flat=True))
+    trained = _trained(flat.labels, folds)
+    return Views(usual, View(flat, LabelSets(part, held_out, thresholds, trained, ranked, flat=True)), vocabulary)
 
 
 def _trained(labels: sp.csr_matrix, folds: Sequence[Fold]) -> Trained:

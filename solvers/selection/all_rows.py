@@ -10,10 +10,9 @@ from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.labels.tree_part import TreePart
 from solvers.numerics.array_types import Array, Ints
-from solvers.selection.candidates import Family
 from solvers.selection.progress import Progress
-from solvers.selection.search import Flat, Search
-from solvers.selection.tasks import Task
+from solvers.selection.search import Search
+from solvers.selection.views import Views
 
 
 class ChosenMembers(Solver[Any]):
@@ -29,16 +28,12 @@ class ChosenMembers(Solver[Any]):
         On some of the rows.
     state : mapping of str to array
         Of its last step.
-    problem : Problem
-        All rows.
-    task : Task
-        Of that problem.
+    views : Views
+        Of all rows.
     rows : int64 array, shape (n_samples,)
         The place of each of the problem's examples among those of the search; -1 of one that is not there.
     parts : (TreePart, TreePart), optional
         The nodes of a label tree that rows of the search have, and those that any row has.
-    flat : Flat, optional
-        That of all rows, for members that leave the tree aside.
     """
 
     name = "auto"
@@ -49,26 +44,24 @@ class ChosenMembers(Solver[Any]):
         params: Params,
         search: Search,
         state: State,
-        problem: Problem,
-        task: Task,
+        views: Views,
         rows: Ints,
         parts: tuple[TreePart, TreePart] | None = None,
-        flat: Flat | None = None,
     ) -> None:
         super().__init__(params, seed=search.seed, threads=search.threads)
         self._former, self._state = search, state
         chosen, _ = Progress.resumed(state)
         assert chosen.pool is not None
         trials = [search.trials[number] for number in chosen.pool.members]
-        families = [Family(**_renamed(trial.family.described(trial.place))) for trial in trials]
-        seed, threads = search.seed, search.threads
-        self._search = Search(problem, task, families, [], search.options, seed=seed, threads=threads, flat=flat)
+        families = [trial.family.alone(trial.place) for trial in trials]
+        self._search = Search(views, families, [], search.options, seed=search.seed, threads=search.threads)
         self._search.start_of = self._start
         self._rows = rows
         self._begin = Progress(np.full((len(families), len(self._search.results)), np.nan))
         self._begin.pool = chosen.pool._replace(members=tuple(range(len(families))))
         self._begin.found = chosen.found
-        self._begin.kept = {name: _widened(name, arrays, problem, parts) for name, arrays in chosen.kept.items()}
+        usual = views.usual.problem
+        self._begin.kept = {name: _widened(name, arrays, usual, parts) for name, arrays in chosen.kept.items()}
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
         yield from self._search.steps(self._begin.state() if state is None else state)
@@ -84,14 +77,10 @@ class ChosenMembers(Solver[Any]):
         found, _ = Progress.resumed(self._state)
         assert found.pool is not None
         member = self._former.member(found.pool.members[place])
-        former = self._former.problem_of(self._former.trials[found.pool.members[place]])
-        problem = self._search.problem_of(self._search.trials[place])
+        former = self._former.views.of(self._former.trials[found.pool.members[place]].family).problem
+        problem = self._search.views.of(self._search.trials[place].family).problem
         _, start = member.on_all_rows(former, found.final[place], problem, self._rows)
         return start
-
-
-def _renamed(described: dict[str, Any]) -> dict[str, Any]:
-    return {"method": described["solver"], "params": described["params"], "flat": described.get("flat", False)}
 
 
 def _widened(name: str, arrays: State, problem: Problem, parts: tuple[TreePart, TreePart] | None) -> State:

@@ -87,6 +87,16 @@ class Family:
         return cls(method, params, (first, *up, *down), like)
 
     @property
+    def uses_names(self) -> bool:
+        """Whether it is trained on all concepts of a vocabulary, with their names."""
+        return all_methods()[self.method].uses_names
+
+    def alone(self, place: int) -> "Family":
+        """The family of one trial alone."""
+        params = self.described(place)["params"]
+        return Family(self.method, params, flat=self.flat)
+
+    @property
     def n_trials(self) -> int:
         return max(1, len(self.Cs))
 
@@ -182,7 +192,7 @@ def check_families(problem: Problem, families: Sequence[Family]) -> None:
             raise ProblemError(f"{family.method} needs sets of labels; one label per example was given")
 
 
-def default_families(problem: Problem) -> list[Family]:
+def default_families(problem: Problem, *, named: bool = False) -> list[Family]:
     """What is tried where the user names nothing; the quick ones first.
 
     Label trees that are learnt, halved and, of many classes, with many branches, as well; of a few classes they are
@@ -190,10 +200,11 @@ def default_families(problem: Problem) -> list[Family]:
     scores. Crammer and Singer's machine, centroids, softmax regression and naive Bayes of few classes; kernel machines
     where features are few and dense. For sets of labels machines at the nodes, ridge regression, where rows are not too
     many with a kernel, too, and of few nodes the Markov tree. Where rows have inner nodes as their own labels,
-    machines of own labels without the tree, too.
+    machines of own labels without the tree, too. Where concepts are ``named``, a ranker of all of them.
     """
     if problem.labels is not None:
-        return _families_of_sets(problem)
+        families = _families_of_sets(problem)
+        return [*families[:1], Family("subjects", {}), *families[1:]] if named else families
     n, d = problem.X.shape
     unit, k = typical_weight(problem), problem.n_classes
     dense = problem.X.nnz > 0.2 * n * d

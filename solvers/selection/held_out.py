@@ -35,7 +35,7 @@ class Fold:
         """The training problem."""
         rows = self.train
         y, labels = (whole.y[rows], None) if whole.labels is None else (whole.y, whole.labels[rows])
-        return Problem(whole.X[rows], y, whole.classes, whole.weights[rows], whole.taxonomy, labels)
+        return Problem(whole.X[rows], y, whole.classes, whole.weights[rows], whole.taxonomy, labels, whole.names)
 
     def sketch(self, y: Ints32, most: int, seed: int) -> "Fold":
         """The same with about ``most`` rows to train on, at least one of each class; y is that of the whole problem."""

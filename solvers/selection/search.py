@@ -27,7 +27,7 @@ from solvers.selection.held_out import Fold, Measure
 from solvers.selection.pooling import Pool
 from solvers.selection.progress import Outcome, Progress, bounds_of
 from solvers.selection.schedule import Trial, is_due
-from solvers.selection.tasks import Task
+from solvers.selection.views import Views
 
 LOOSE_TOL = 0.05
 # of all states of one trial, one for each fold
@@ -62,50 +62,39 @@ class Options(NamedTuple):
     max_epochs: int
 
 
-class Flat(NamedTuple):
-    """The problem of trials that leave the tree aside, and how they are measured."""
-
-    problem: Problem
-    task: Task
-
-
 class Search:
     """One search on one problem.
 
     Parameters
     ----------
-    problem : Problem
-    task : Task
-        Of the rows that the folds hold out.
+    views : Views
+        Measured on the rows that the folds hold out.
     families : sequence of Family
     folds : sequence of Fold
     options : Options
     seed, threads : int
         Of all solvers.
-    flat : Flat, optional
-        For families that are trained without the tree.
     """
 
     def __init__(
         self,
-        problem: Problem,
-        task: Task,
+        views: Views,
         families: list[Family],
         folds: list[Fold],
         options: Options,
         *,
         seed: int,
         threads: int,
-        flat: Flat | None = None,
     ) -> None:
-        self.flat = flat
-        self.problem, self.task, self.families, self.folds, self.options = problem, task, families, folds, options
+        self.views, self.families, self.folds, self.options = views, families, folds, options
         self.seed, self.threads = seed, threads
         places = [(family, place) for family in families for place in range(family.n_trials)]
         self.trials = [Trial(family, place, number) for number, (family, place) in enumerate(places)]
-        self.results = (*self.task.measures, "seconds", "epochs", "rows")
+        self.results = (*views.usual.task.measures, "seconds", "epochs", "rows")
         # what each member's training on all rows begins from, by its place in the pool
         self.start_of: Callable[[int], State | None] = lambda place: None
+        # the member that was trained last, and its solver, which has prepared what its model is made of
+        self._trained: tuple[int, Solver[Any]] | None = None
 
     def steps(self, state: State | None) -> Iterator[Step]:
         """Search, then train what is found on all rows; the last step has the certificate."""
@@ -146,12 +135,13 @@ class Search:
         progress, _ = Progress.resumed(state)
         if progress.pool is None or len(progress.final) < len(progress.pool.members):
             raise ValueError("the search has not ended, so there is no model yet")
-        members = []
+        members, task = [], self.views.of(self.trials[progress.pool.members[0]].family).task
+        trained, self._trained = self._trained, None
         for place, number in enumerate(progress.pool.members):
             trial = self.trials[number]
-            final = progress.final[place]
-            members.append(self.task_of(trial).member(self._solver(trial), self.problem_of(trial), final))
-        model = self.task_of(self.trials[progress.pool.members[0]]).model(members, progress.pool, progress.kept)
+            solver = trained[1] if trained is not None and trained[0] == number else self._solver(trial)
+            members.append(task.member(solver, self.views.of(trial.family).problem, progress.final[place]))
+        model = task.model(members, progress.pool, progress.kept)
         model.report = {"trials": float(np.isfinite(progress.results[:, 0]).sum())} | progress.found
         model.record = {"trials": self.leaderboard(progress), "members": self._members(progress)}
         if progress.left_out:
@@ -165,14 +155,6 @@ class Search:
         if progress.pool is None and self.folds and (not (made or progress.trial < 0) or self.advance(progress)):
             self._leave_out(progress, self.trials[progress.trial], "the worker was lost while it ran")
         return progress.state()
-
-    def problem_of(self, trial: Trial) -> Problem:
-        """What a trial is about, with all rows."""
-        return self.flat.problem if trial.family.flat and self.flat is not None else self.problem
-
-    def task_of(self, trial: Trial) -> Task:
-        """What measures a trial; models of single labels pool trials of one task alone."""
-        return self.flat.task if trial.family.flat and self.flat is not None else self.task
 
     def member(self, number: int) -> Solver[Any]:
         """The solver that trains the member which a trial has become."""
@@ -250,27 +232,22 @@ class Search:
 
     def _too_large(self, progress: Progress, trial: Trial) -> str | None:
         """Why a trial is left out: it needs more memory than there is beside what the search holds; else None."""
-        n_rows, n_features = self.problem.X.shape
-        n_scores = sum(len(fold.held_out) for fold in self.folds) * self._n_classes
+        problem, task = self.views.of(trial.family)
+        size, n_scores = _size(problem), task.n_scores(sum(len(fold.held_out) for fold in self.folds))
         held = sum(scores.nbytes for scores in progress.scores.values()) + 4 * n_scores
         held += self._state_bytes(trial) if self._keeps_states(trial) else 0
         solver, most = self._solver(trial), trial.family.most_bytes
-        needed = solver.bytes_needed(n_rows, n_features, self._n_classes)
+        needed = solver.bytes_needed(*size)
         if most is not None and needed > most:
             return f"it needs {needed / 2**20:,.0f} MB, and at most {most / 2**20:,.0f} MB are spent on it"
         try:
-            if self.problem.labels is not None:
+            if problem.labels is not None:
                 refuse(f"measuring {n_scores:,} scores", held + MEASURING_BYTES * n_scores, None)
             with allowing(limit_bytes(None) - held):
-                solver.check_memory(n_rows, n_features, self._n_classes)
+                solver.check_memory(*size)
         except TooLargeError as error:
             return _reason(error)
         return None
-
-    @property
-    def _n_classes(self) -> int:
-        labels = self.problem.labels
-        return self.problem.n_classes if labels is None else int(labels.shape[1])
 
     def _keeps_states(self, trial: Trial) -> bool:
         """Whether the states of a trial's folds are small enough to be kept and written."""
@@ -278,8 +255,7 @@ class Search:
 
     def _state_bytes(self, trial: Trial) -> int:
         """Of a trial's states, one for each fold."""
-        needed = self._solver(trial).bytes_needed(*self.problem.X.shape, self._n_classes)
-        return needed * len(self.folds)
+        return self._solver(trial).bytes_needed(*_size(self.views.of(trial.family).problem)) * len(self.folds)
 
     def _is_due(self, progress: Progress, trial: Trial) -> bool:
         columns = [self.results.index(self.options.measure), self.results.index("log_loss")]
@@ -288,6 +264,7 @@ class Search:
     def _try(self, progress: Progress, inner: State | None) -> Iterator[Step]:
         """One trial, from its current fold."""
         trial = self.trials[progress.trial]
+        whole, task = self.views.of(trial.family)
         keeps, shown = self._keeps_states(trial), {"trial": float(self._shown(progress, trial))}
         for fold in range(progress.fold, len(self.folds)):
             progress.fold = fold
@@ -310,14 +287,13 @@ class Search:
             if trial.family.Cs and solver.has_path and keeps:
                 progress.warm[fold] = {name: np.asarray(last.state[name]) for name in last.state}
                 progress.warm_from[fold] = trial.number
-            X = self.problem.X[self.folds[fold].held_out]
-            task = self.task_of(trial)
-            scores = task.scores(task.member(solver, problem, last.state), X)
+            X = whole.X[self.folds[fold].held_out]
+            scores = task.scores(task.member(solver, problem, last.state), X, fold)
             progress.partial.append(np.asarray(scores, np.float32))
             n_rows, last = problem.n_samples, None
             progress.trial_seconds += time.perf_counter() - began
         every = np.concatenate(progress.partial)
-        found = self.task_of(trial).measured(every)
+        found = task.measured(every)
         progress.left_out.pop(trial.number, None)
         progress.results[trial.number] = [*found, progress.trial_seconds, progress.trial_epochs, n_rows]
         progress.epochs += progress.trial_epochs
@@ -335,8 +311,8 @@ class Search:
         """What a trial is trained on: the rows of a fold, or some of them."""
         part = self.folds[fold]
         if trial.family.sketch:
-            part = part.sketch(self.problem.y, SKETCH_ROWS, self.seed)
-        return part.problem(self.problem_of(trial))
+            part = part.sketch(self.views.usual.problem.y, SKETCH_ROWS, self.seed)
+        return part.problem(self.views.of(trial.family).problem)
 
     def _forget(self, progress: Progress, trial: Trial) -> None:
         """Keep of a family only the scores of the best trial by the measure, and by the log loss."""
@@ -356,7 +332,8 @@ class Search:
     def _choose(self, progress: Progress) -> None:
         best = int(np.nanargmax(self._whole(progress)))
         options = self.options
-        choice = self.task_of(self.trials[best]).choose(progress.scores, best, options.measure, options.most_members)
+        task = self.views.of(self.trials[best].family).task
+        choice = task.choose(progress.scores, best, options.measure, options.most_members)
         progress.pool, progress.found, progress.kept = choice
         progress.scores, progress.warm, progress.trial_epochs = {}, {}, 0
 
@@ -367,11 +344,12 @@ class Search:
         solver = self._solver(trial)
         start = self.start_of(place) if start is None else start
         progress.steps = 0
-        for last in solver.steps(self.problem_of(trial), start):
+        for last in solver.steps(self.views.of(trial.family).problem, start):
             progress.steps += 1
             if not last.converged:
                 yield self._step(progress, last, trial, {"member": float(place)})
         assert last is not None
+        self._trained = trial.number, solver
         progress.final[place] = {name: np.asarray(last.state[name]) for name in last.state}
         certified = solver.handles.certified
         bounds = (last.primal, last.dual) if certified else (np.nan, np.nan)
@@ -437,6 +415,12 @@ class Search:
         tol = max(LOOSE_TOL, self.options.tol) if loosely else self.options.tol
         settings = {"tol": tol, "max_epochs": self.options.max_epochs}
         return trial.family.solver(trial.place, seed=self.seed, threads=self.threads, **settings)
+
+
+def _size(problem: Problem) -> tuple[int, int, int]:
+    """Rows, features and classes, or of sets of labels nodes."""
+    labels = problem.labels
+    return *problem.X.shape, problem.n_classes if labels is None else int(labels.shape[1])
 
 
 def _within(reported: float, n_steps: int) -> float:

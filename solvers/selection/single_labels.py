@@ -40,8 +40,11 @@ class SingleLabels:
     def member(self, solver: Solver[Any], problem: Problem, state: State) -> Model:
         return solver.model(problem, state)
 
-    def scores(self, model: Model, X: sp.csr_matrix) -> AnyFloats:
+    def scores(self, model: Model, X: sp.csr_matrix, fold: int) -> AnyFloats:
         return model.scores(X)
+
+    def n_scores(self, n_rows: int) -> int:
+        return n_rows * self._problem.n_classes
 
     def measured(self, scores: Scores) -> list[float]:
         found = measured(scores, self._y)

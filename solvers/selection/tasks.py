@@ -47,8 +47,11 @@ class Task(Protocol):
     def member(self, solver: Solver[Any], problem: Problem, state: State) -> Model:
         """The model of a trial, or of a member that is trained on all rows."""
 
-    def scores(self, model: Model, X: sp.csr_matrix) -> AnyFloats:
-        """Of rows held out, as they are to be kept: shape (n_rows, n_columns)."""
+    def scores(self, model: Model, X: sp.csr_matrix, fold: int) -> AnyFloats:
+        """Of the rows that a fold holds out, as they are to be kept: a table whose columns are those of every fold."""
+
+    def n_scores(self, n_rows: int) -> int:
+        """How many numbers are kept of so many rows, about."""
 
     def measured(self, scores: Scores) -> list[float]:
         """The measures of the scores of all rows held out, in the order of the folds."""

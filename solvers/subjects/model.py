@@ -111,7 +111,8 @@ class SubjectModel(ClosedSetModel):
 
     def ranking(self, X: sp.csr_matrix) -> Ranking:
         own = self._own(X)
-        return Ranking(own, sets=sp.csr_matrix(self.margins(self._closed(own.copy())) > 0))
+        closed = own if self._flat else self._closed(own.copy())
+        return Ranking(own, sets=sp.csr_matrix(self.margins(closed) > 0), set_scores=None if self._flat else closed)
 
     def top(self, indices: Ints32, values: Floats, k: int = 1) -> tuple[Ints, AnyFloats]:
         """The k best concepts of one sparse example by falling log-odds of their own, and these."""

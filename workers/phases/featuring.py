@@ -20,6 +20,7 @@ from app.formats.table import Texts
 from app.hierarchies.version_labels import VersionLabels
 from app.store.corpus import Corpus
 from solvers.core.memory import refuse
+from solvers.core.model import Model
 from solvers.labels.name_block import NameBlock
 from solvers.labels.taxonomy import Taxonomy
 from workers.phases.splitting import Rows
@@ -39,6 +40,14 @@ class Featured:
     X_train: csr_matrix
     X_test: csr_matrix
     names: NameBlock | None = None
+
+    def read_by(self, model: Model) -> "Featured":
+        """Without the names of labels, where the model reads terms alone: its answers need not look for names."""
+        if self.names is None or model.n_features == self.features.n_features:
+            return self
+        assert isinstance(self.features, NamedTextFeatures)
+        (train, _), (test, _) = self.names.split(self.X_train), self.names.split(self.X_test)
+        return Featured(self.features.terms, csr_matrix(train), csr_matrix(test))
 
 
 def featured(

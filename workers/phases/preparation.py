@@ -147,7 +147,8 @@ def features_of(
     """The features that the solver takes, learnt from the rows that train."""
     if solver.takes_kernel_values:
         return kernel_featured(corpus, rows, rows.train, request.columns)
-    names = labels if solver.uses_names else None
+    takes = solver.takes_names(sets=corpus.label_indptr is not None, named=labels.has_names)
+    names = labels if takes else None
     return featured(corpus, rows, request.text or TextRecipe(), request.columns, names)
 
 

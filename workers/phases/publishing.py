@@ -121,10 +121,10 @@ class Publisher:
 
     def measured(self, model: Model, solver: Solver[Any], outcome: Outcome, *, keep: bool = False) -> Measured:
         """Measure a model, and note how it answers to rows held out; ``keep``: write it beside the one to be served."""
-        problem, data = self.prepared.problem, self.prepared.data
+        data = self.prepared.data.read_by(model)
         require_finite(model)
         self._record(model)
-        metrics = measures(model, self.prepared.rows, problem.X, data.X_test, outcome.right)
+        metrics = measures(model, self.prepared.rows, data.X_train, data.X_test, outcome.right)
         expected = answer_reference.answer_reference(model, data.X_test)
         found = Measured(solver, metrics, expected)
         if not keep:
@@ -220,7 +220,7 @@ class Publisher:
         more: Mapping[str, Any],
     ) -> Written:
         """Write features and model of a version, or of the measured model beside it."""
-        lease, data, tree = self.context.lease, prepared.data, prepared.rows.tree
+        lease, data, tree = self.context.lease, prepared.data.read_by(model), prepared.rows.tree
         self.store.delete(f"{path}/features")
         manifest = {"kind": data.features.kind, "params": data.features.params_json()}
         features_sha256 = self.store.save_arrays(f"{path}/features", data.features.arrays(), manifest)
@@ -268,7 +268,7 @@ class Publisher:
             request=lineage["request"],
             code_version=VERSION,
             n_classes=len(model.classes),
-            n_features=prepared.data.features.n_given,
+            n_features=prepared.data.read_by(model).features.n_given,
             n_train=prepared.problem.n_samples,
             epochs=reached.epoch,
             converged=reached.converged,

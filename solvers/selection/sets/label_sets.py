@@ -90,8 +90,11 @@ class LabelSets:
     def member(self, solver: Solver[Any], problem: Problem, state: State) -> Model:
         return light_member(solver, problem, state)
 
-    def scores(self, model: Model, X: sp.csr_matrix) -> AnyFloats:
+    def scores(self, model: Model, X: sp.csr_matrix, fold: int) -> AnyFloats:
         return node_scores(model, X)
+
+    def n_scores(self, n_rows: int) -> int:
+        return n_rows * len(self._part.nodes)
 
     def measured(self, scores: Scores) -> list[float]:
         return self._calibrated(scores).values

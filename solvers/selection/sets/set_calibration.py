@@ -108,7 +108,19 @@ def ndcg(values: Floats, own: sp.csr_matrix, ranked: Bools | None = None) -> flo
     sizes = np.diff(own.indptr)
     if not sizes.any():
         return 0.0
-    place = places(values, own.indptr, own.indices)
+    return mean_ndcg(places(values, own.indptr, own.indices), sizes)
+
+
+def mean_ndcg(place: AnyInts, sizes: AnyInts) -> float:
+    """The mean of nDCG@10 over rows with a label, from the places of their labels, row after row.
+
+    Parameters
+    ----------
+    place : int array, shape (n_labels,)
+        From 1; 0 of labels that are not listed.
+    sizes : int array, shape (n_rows,)
+        How many labels each row has; some row has one.
+    """
     gains = np.where((place > 0) & (place <= DEPTH), 1.0 / np.log2(1.0 + np.maximum(place, 1)), 0.0)
     row = np.repeat(np.arange(len(sizes)), sizes)
     ideal = np.cumsum(1.0 / np.log2(2.0 + np.arange(DEPTH)))
