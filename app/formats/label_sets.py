@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ from app.formats.labels import Labels, integers, label_problem
 from app.formats.row_groups import RowGroups
 from app.formats.table import Problems
 from app.values import normalized
+
+# what can separate the labels of a cell, the first choice first
+SEPARATORS = (";", "|", "\t")
 
 
 class LabelSets:
@@ -107,3 +110,12 @@ def take_labels(
     if isinstance(labels, LabelSets):
         return labels.take(numbers)
     return *labels.take(numbers), None
+
+
+def separator_for(labels: Iterable[str], preferred: str | None) -> str:
+    """The preferred separator, or else the first that no label contains."""
+    if preferred is not None:
+        return preferred
+    listed = list(labels)
+    free = (mark for mark in SEPARATORS if not any(mark in label for label in listed))
+    return next(free, "\n")

@@ -1,5 +1,6 @@
 """Predictions for whole datasets: asked for as jobs, kept as files, and given out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from app.datasets import versions as dataset_versions
 from app.errors import Conflict, InvalidInput, Item, NotFound
 from app.models import row_kinds
 from app.models import service as models
-from app.models.schemas import ModelVersion
 from app.predictions.model_cache import ModelCache
 from app.predictions.schemas import MEDIA_TYPES, BatchPredictRequest, PredictionFormat, PredictionPlan, SureRows
 from app.predictions.service import limits
@@ -96,9 +96,9 @@ def plan(session: Session, cache: ModelCache, request: BatchPredictRequest) -> P
     return found.model_copy(update={"sure": SureRows(**promised, **asked, **counts)})
 
 
-def separator(session: Session, dataset_id: str | None, version: ModelVersion) -> str | None:
-    """What separates the labels of a row in the file of a dataset, or else in that which a version was trained on."""
-    ids = [id for id in (dataset_id, version.dataset) if id is not None]
+def separator(session: Session, datasets: Sequence[str | None]) -> str | None:
+    """What separates the labels of a row in the file of the first of these datasets that has a separator."""
+    ids = [id for id in datasets if id is not None]
     found = dataset_versions.options(session, ids)
     return next((found[id]["label_separator"] for id in ids if "label_separator" in found[id]), None)
 

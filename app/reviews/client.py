@@ -96,11 +96,16 @@ class Reviews:
         self,
         review: str,
         row: int,
-        label: str | None = None,
+        label: str | Sequence[str] | None = None,
         comment: str | None = None,
         revision: int | None = None,
     ) -> ReviewRow:
         """Decide a row, or skip it without a label; repeating a decision changes nothing.
+
+        Parameters
+        ----------
+        label : str or sequence of str, optional
+            The correct label, or the correct set of labels, which may be empty; None skips the row.
 
         Raises
         ------
@@ -109,7 +114,8 @@ class Reviews:
         ConflictError
             Another person has claimed or decided the row.
         """
-        request = DecisionRequest(label=label, skip=label is None, comment=comment)
+        given = {"label": label} if label is None or isinstance(label, str) else {"labels": [*label]}
+        request = DecisionRequest.model_validate(given | {"skip": label is None, "comment": comment})
         headers = {"Content-Type": "application/json"} | _match(revision)
         body = request.model_dump_json(exclude_none=True).encode()
         response = self._transport.send("PUT", f"/reviews/{review}/decisions/{row}", content=body, headers=headers)

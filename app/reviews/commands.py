@@ -137,17 +137,25 @@ def labels(
 def decide(
     review: Ref,
     row: Row,
-    label: Annotated[str | None, typer.Argument(metavar="[LABEL]", help="Correct label.")] = None,
+    labels: Annotated[
+        list[str] | None, typer.Argument(metavar="[LABEL...]", help="Correct label, or the labels of a set.")
+    ] = None,
+    label: Annotated[list[str] | None, typer.Option(help="The same as LABEL; may be repeated.")] = None,
+    empty: Annotated[
+        bool, typer.Option("--empty", help="Decide that the row has no label, in queues of sets.")
+    ] = False,
     skip: Annotated[bool, typer.Option("--skip", help="Skip the row in place of a label.")] = False,
     comment: Annotated[str | None, typer.Option(help=DecisionRequest.model_fields["comment"].description)] = None,
     revision: Revision = None,
     json: Json = False,
 ) -> None:
     """Decide a row, or skip it."""
-    if (label is None) != skip:
-        raise typer.BadParameter("give either a label or --skip", param_hint="LABEL")
+    given = [*(labels or []), *(label or [])]
+    if bool(given) + empty + skip != 1:
+        raise typer.BadParameter("give labels, --empty or --skip", param_hint="LABEL")
+    decision = None if skip else given[0] if len(given) == 1 else given
     with Client() as client:
-        found = client.reviews.decide(review, row, label, comment, revision)
+        found = client.reviews.decide(review, row, decision, comment, revision)
     if json:
         print_json(found)
         return
@@ -230,13 +238,21 @@ def undo(
 
 
 def _list(found: Any) -> None:
-    shown = [(each.row, each.state, each.label, _alternatives(each), _text(each)) for each in found]
+    shown = [(each.row, each.state, _decided(each), _alternatives(each), _text(each)) for each in found]
     console(False).print(table(["row", "state", "label", "alternatives", "text"], shown))
 
 
+def _decided(row: ReviewRow) -> str | None:
+    return None if row.labels is None else "; ".join(row.labels) or "(no label)"
+
+
 def _alternatives(row: ReviewRow) -> str:
+    """The alternatives with their probabilities; of sets, a plus sign is before the predicted ones."""
+    several = sum(each.predicted for each in row.alternatives) != 1
     return "; ".join(
-        each.label if each.probability is None else f"{each.label} {each.probability:.0%}" for each in row.alternatives
+        ("+" if each.predicted and several else "")
+        + (each.label if each.probability is None else f"{each.label} {each.probability:.0%}")
+        for each in row.alternatives
     )
 
 
@@ -253,14 +269,19 @@ def _show(review: Review, json: bool) -> None:
     values = review.model_dump(mode="json", exclude=hidden, exclude_none=True)
     values |= {f"rows {state}": count for state, count in review.states.items()}
     if review.agreement is not None:
-        kappa = "" if review.agreement.kappa is None else f", Cohen's kappa {number(review.agreement.kappa)}"
-        values["agreement"] = f"{review.agreement.agreed:.1%} of {review.agreement.n_rows} rows{kappa}"
+        found = review.agreement
+        kappa = "" if found.kappa is None else f", Cohen's kappa {number(found.kappa)}"
+        mean = "" if found.consistency is None else f", inter-indexer consistency {number(found.consistency)}"
+        values["agreement"] = f"{found.agreed:.1%} of {found.n_rows} rows{kappa}{mean}"
     measured = review.measured_precision
     if measured is not None:
+        rows = f"{measured.n_rows} {'sure' if measured.of == 'sure_rows' else 'decided'} rows"
         values["measured precision"] = (
             f"{measured.precision:.1%} ({measured.lower_bound:.1%} to {measured.upper_bound:.1%}) "
-            f"of {measured.n_rows} sure rows"
+            + (f"of {rows}" if review.label_separator is None else f"of {measured.n_labels} labels in {rows}")
         )
+        if review.label_separator is not None and measured.recall is not None:
+            values["measured recall"] = f"{measured.recall:.1%}; {measured.n_added} labels were added"
     out = console(json)
     out.print(table(["review", review.name], values.items()))
     if review.people:

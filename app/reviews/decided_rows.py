@@ -39,7 +39,7 @@ def append_decided(session: Session, ref: str, request: DecidedRowsRequest) -> J
         row_of, new = rows_for(dataset)
         query = select(R).where(R.review_id == review.id, R.state == "decided", _waiting())
         found = session.scalars(query.order_by(R.row).limit(MOST_ROWS)).all()
-        given = [(each.row, row_of(_instance(each), [str(each.label)])) for each in found]
+        given = [(each.row, row_of(_instance(each), each.labels or [])) for each in found]
     rows = {number: row for number, row in given if row is not None}
     if not rows:
         why = f"none of the {len(given)} decided rows fits the dataset" if given else "no decided row is left to append"

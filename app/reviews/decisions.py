@@ -13,6 +13,7 @@ from app.store import tables
 from app.store.db import db_now, reading, writing
 from app.store.lookup import by_ref, moment, moment_or_none
 from app.store.scope import scope_of
+from app.values import normalized
 
 R, O, J = tables.ReviewRow, tables.ReviewOpinion, tables.Job
 # states of jobs that appended nothing
@@ -35,7 +36,7 @@ def claim(session: Session, ref: str, request: ClaimRequest) -> list[ReviewRow]:
     with writing(session):
         review = by_ref(session, tables.Review, ref)
         now: float = session.scalars(select(db_now())).one()
-        own = exists().where(O.review_id == R.review_id, O.row == R.row, O.person == person, O.label.is_not(None))
+        own = exists().where(O.review_id == R.review_id, O.row == R.row, O.person == person, O.labels.is_not(None))
         free = or_(R.lease_until.is_(None), R.lease_until <= now)
         query = select(R).where(R.review_id == review.id, R.state == request.state, free, ~own)
         query = query.order_by(R.place).limit(request.count).with_for_update(skip_locked=True)
@@ -79,17 +80,18 @@ def decide(session: Session, ref: str, number: int, request: DecisionRequest, if
     PreconditionFailed
         The row has another revision.
     InvalidInput
-        The label contains characters that no label of a dataset may have.
+        A label contains characters that no label of a dataset may have, or the queue has one label per row and the
+        request another number of them.
     """
-    problem = None if request.label is None else label_problem(request.label.strip())
-    if problem is not None:
-        raise InvalidInput("label is invalid", [Item(problem, "/label")])
+    labels = _labels(request)
     person = caller(session)
     with writing(session):
         review, row, now = _locked(session, ref, number)
+        if review.label_separator is None and labels is not None and len(labels) != 1:
+            raise InvalidInput("labels is invalid", [Item("the review has one label per row", "/labels")])
         given = {each.person: each for each in _opinions(session, review.id, [number])}
         own = given.get(person)
-        if own is not None and (own.label, own.comment) == (request.label, request.comment):
+        if own is not None and own.comment == request.comment and same_labels(own.labels, labels):
             return _show(session, review, [row], person, now)[0]
         _require_revision(row, if_match)
         _require_not_appended(session, row)
@@ -101,7 +103,7 @@ def decide(session: Session, ref: str, number: int, request: DecisionRequest, if
             own = O(review_id=review.id, row=number, person=person, arbiter=row.state == "disputed")
             session.add(own)
             given[person] = own
-        own.label, own.comment, own.decided_at = request.label, request.comment, now
+        own.labels, own.comment, own.decided_at = labels, request.comment, now
         _follow(row, list(given.values()), review.opinions)
         session.flush()
         return _show(session, review, [row], person, now)[0]
@@ -176,6 +178,27 @@ def caller(session: Session) -> str:
     return (scope and scope.owner) or "unknown"
 
 
+def same_labels(some: Sequence[str] | None, others: Sequence[str] | None) -> bool:
+    """Whether two decisions are the same: sets have no order, and a skip is not the empty set."""
+    if some is None or others is None:
+        return some is others
+    return set(some) == set(others)
+
+
+def _labels(request: DecisionRequest) -> list[str] | None:
+    """The labels of a decision, each once, as datasets have them; None of a skip. Raises InvalidInput."""
+    if request.skip:
+        return None
+    given = [request.label] if request.labels is None else request.labels
+    labels = [normalized(each or "") for each in given]
+    where = ["/label"] if request.labels is None else [f"/labels/{at}" for at in range(len(labels))]
+    found = [(label_problem(label), pointer) for label, pointer in zip(labels, where, strict=True)]
+    problems = [Item(problem, pointer) for problem, pointer in found if problem is not None]
+    if problems:
+        raise InvalidInput("label is invalid", problems)
+    return list(dict.fromkeys(labels))
+
+
 def _locked(session: Session, ref: str, number: int) -> tuple[tables.Review, tables.ReviewRow, float]:
     review = by_ref(session, tables.Review, ref)
     query = select(R).where(R.review_id == review.id, R.row == number).with_for_update()
@@ -197,16 +220,16 @@ def _require_not_appended(session: Session, row: tables.ReviewRow) -> None:
 
 
 def _follow(row: tables.ReviewRow, given: Sequence[tables.ReviewOpinion], n_wanted: int) -> None:
-    """The state and label of a row that follow from its opinions; its claim ends."""
-    labels = [each.label for each in given if each.label is not None and not each.arbiter]
-    last = [each.label for each in given if each.label is not None and each.arbiter]
-    row.label = None
-    if len(labels) < n_wanted:
-        row.state = "skipped" if any(each.label is None for each in given) else "open"
-    elif len(set(labels)) == 1:
-        row.state, row.label = "decided", labels[0]
+    """The state and labels of a row that follow from its opinions; its claim ends."""
+    found = [each.labels for each in given if each.labels is not None and not each.arbiter]
+    last = [each.labels for each in given if each.labels is not None and each.arbiter]
+    row.labels = None
+    if len(found) < n_wanted:
+        row.state = "skipped" if any(each.labels is None for each in given) else "open"
+    elif all(same_labels(each, found[0]) for each in found):
+        row.state, row.labels = "decided", found[0]
     elif last:
-        row.state, row.label = "decided", last[0]
+        row.state, row.labels = "decided", last[0]
     else:
         row.state = "disputed"
     row.revision += 1
@@ -225,13 +248,13 @@ def _show(
     if found:
         for each in _opinions(session, review.id, list(given)):
             given[each.row].append(each)
-    blind = review.sure_share > 0
-    return [_row(row, given[row.row], person, now, blind) for row in found]
+    return [_row(review, row, given[row.row], person, now) for row in found]
 
 
 def _row(
-    row: tables.ReviewRow, given: Sequence[tables.ReviewOpinion], person: str, now: float, blind: bool
+    review: tables.Review, row: tables.ReviewRow, given: Sequence[tables.ReviewOpinion], person: str, now: float
 ) -> ReviewRow:
+    blind, sets = review.sure_share > 0, review.label_separator is not None
     live = row.lease_until is not None and row.lease_until > now
     hidden = {"probability": None} if blind and row.state != "decided" else {}
     everyones = row.state in ("decided", "disputed")  # a second opinion must not know the first
@@ -240,10 +263,14 @@ def _row(
         id=row.row_id,
         text=row.text,
         record=row.record,
-        alternatives=[Alternative.model_validate(each | hidden) for each in row.alternatives],
+        alternatives=[
+            Alternative.model_validate({"predicted": at == 0} | each | hidden)
+            for at, each in enumerate(row.alternatives)
+        ],
         sure=row.sure if row.state == "decided" else None,
         state="claimed" if live and row.state == "open" else row.state,
-        label=row.label,
+        label=None if sets or not row.labels else row.labels[0],
+        labels=row.labels,
         revision=row.revision,
         claimed_by=row.claimed_by if live else None,
         claimed_until=moment_or_none(row.lease_until) if live else None,
@@ -251,7 +278,8 @@ def _row(
         opinions=[
             Opinion(
                 person=each.person,
-                label=each.label,
+                label=None if sets or not each.labels else each.labels[0],
+                labels=each.labels,
                 comment=each.comment,
                 arbiter=each.arbiter,
                 decided_at=moment(each.decided_at),

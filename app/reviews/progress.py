@@ -1,8 +1,9 @@
 """What is known of a queue: progress, work per person, agreement, and the precision of sure rows."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
+import numpy as np
 from scipy.special import betaincinv
 from sqlalchemy import and_, case, func, select
 from sqlalchemy.orm import Session
@@ -27,23 +28,39 @@ def states(session: Session, review_id: str) -> dict[State, int]:
 
 def people(session: Session, review_id: str) -> list[PersonCount]:
     """What each person did, by name."""
-    n_decided = func.count(O.label)
+    n_decided = func.count(O.labels)
     query = select(O.person, n_decided, func.count() - n_decided).where(O.review_id == review_id)
     found = session.execute(query.group_by(O.person).order_by(O.person))
     return [PersonCount(person=person, n_decided=decided, n_skipped=skipped) for person, decided, skipped in found]
 
 
-def agreement(session: Session, review_id: str) -> Agreement | None:
+def agreement(session: Session, review: tables.Review) -> Agreement | None:
     """How far the two people of each row agree; arbiters do not count."""
-    query = select(O.row, O.label).where(O.review_id == review_id, O.label.is_not(None), O.arbiter.is_(False))
-    given: dict[int, list[str]] = defaultdict(list)
-    for row, label in session.execute(query.order_by(O.row, O.person)):
-        given[row].append(str(label))
-    pairs = [(labels[0], labels[1]) for labels in given.values() if len(labels) > 1]
+    query = select(O.row, O.labels).where(O.review_id == review.id, O.labels.is_not(None), O.arbiter.is_(False))
+    given: dict[int, list[list[str]]] = defaultdict(list)
+    for row, labels in session.execute(query.order_by(O.row, O.person)):
+        given[row].append(labels or [])
+    pairs = [(set(both[0]), set(both[1])) for both in given.values() if len(both) > 1]
     if not pairs:
         return None
     agreed = sum(first == second for first, second in pairs) / len(pairs)
-    return Agreement(n_rows=len(pairs), agreed=agreed, kappa=cohens_kappa(pairs))
+    if review.label_separator is not None:
+        return Agreement(n_rows=len(pairs), agreed=agreed, kappa=None, consistency=consistency(pairs))
+    kappa = cohens_kappa([(min(first), min(second)) for first, second in pairs])
+    return Agreement(n_rows=len(pairs), agreed=agreed, kappa=kappa)
+
+
+def consistency(pairs: Sequence[tuple[Set[str], Set[str]]]) -> float:
+    """The mean inter-indexer consistency 2 |A and B| / (|A| + |B|) of rows (Rolling 1981); two empty sets have 1.
+
+    Parameters
+    ----------
+    pairs : sequence of (set of str, set of str)
+        The labels that the first and the second person gave to each row; at least one row.
+    """
+    sizes = [len(first) + len(second) for first, second in pairs]
+    common = [2.0 * len(first & second) for first, second in pairs]
+    return sum(both / size if size else 1.0 for both, size in zip(common, sizes, strict=True)) / len(pairs)
 
 
 def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
@@ -61,19 +78,55 @@ def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     return None if chance == 1.0 else (observed - chance) / (1.0 - chance)
 
 
-def measured(session: Session, review_id: str) -> MeasuredPrecision | None:
-    """How many of the sure rows that people decided have the label that the model predicted."""
-    sure = R.state == "decided", R.sure.is_(True), R.review_id == review_id
-    decided = session.execute(select(R.alternatives, R.label).where(*sure)).all()
-    if not decided:
+def measured(session: Session, review: tables.Review) -> MeasuredPrecision | None:
+    """How many of the predicted labels of sure rows people kept; of all decided rows in sets without a sure share."""
+    everything = review.label_separator is not None and review.sure_share == 0
+    wanted = [R.state == "decided", R.review_id == review.id, *([] if everything else [R.sure.is_(True)])]
+    n_labels, n_right, n_given = [], [], 0
+    for alternatives, labels in session.execute(select(R.alternatives, R.labels).where(*wanted)):
+        predicted = {each["label"] for at, each in enumerate(alternatives) if each.get("predicted", at == 0)}
+        n_labels.append(len(predicted))
+        n_right.append(len(predicted.intersection(labels)))
+        n_given += len(labels)
+    n, right = sum(n_labels), sum(n_right)
+    if n == 0:
         return None
-    n, n_right = len(decided), sum(given[0]["label"] == label for given, label in decided)
-    lower, upper = interval(n_right, n)
-    return MeasuredPrecision(n_rows=n, n_right=n_right, precision=n_right / n, lower_bound=lower, upper_bound=upper)
+    lower, upper = interval_of_rows(n_right, n_labels)
+    return MeasuredPrecision(
+        of="decided_rows" if everything else "sure_rows",
+        n_rows=len(n_labels),
+        n_labels=n,
+        n_right=right,
+        n_added=n_given - right,
+        precision=right / n,
+        lower_bound=lower,
+        upper_bound=upper,
+        recall=right / n_given if n_given else None,
+    )
 
 
-def interval(n_right: int, n: int) -> tuple[float, float]:
-    """The exact interval of 95 % of a proportion (Clopper and Pearson 1934)."""
-    lower = 0.0 if n_right == 0 else float(betaincinv(n_right, n - n_right + 1, _TAIL))
-    upper = 1.0 if n_right == n else float(betaincinv(n_right + 1, n - n_right, 1.0 - _TAIL))
+def interval_of_rows(n_right: Sequence[int], n_labels: Sequence[int]) -> tuple[float, float]:
+    """The interval of 95 % of the share of right labels, of which each row has some that stand or fall together.
+
+    It is the exact one at the number of independent labels that would have the same variance (Korn and Graubard 1998).
+    Where all rows have the same share of right labels, each row counts as one label.
+
+    Parameters
+    ----------
+    n_right, n_labels : sequence of int, shape (n_rows,)
+        The right ones and all labels of each row; at least one label in all.
+    """
+    right, labels = np.array(n_right, np.float64), np.array(n_labels, np.float64)
+    right, labels = right[labels > 0], labels[labels > 0]
+    n = labels.sum()
+    share = right.sum() / n
+    variance = ((right - share * labels) ** 2).sum() / n**2
+    effective = float(min(n, share * (1 - share) / variance)) if variance > 0 else float(len(labels))
+    return interval(float(share * effective), effective)
+
+
+def interval(n_right: float, n: float) -> tuple[float, float]:
+    """The exact interval of 95 % of a proportion (Clopper and Pearson 1934); the counts need not be whole."""
+    lower = 0.0 if n_right <= 0 else float(betaincinv(n_right, n - n_right + 1, _TAIL))
+    upper = 1.0 if n_right >= n else float(betaincinv(n_right + 1, n - n_right, 1.0 - _TAIL))
     return lower, upper

@@ -10,6 +10,7 @@ MAX_CLAIM = 1000
 
 State = Literal["open", "claimed", "decided", "disputed", "skipped"]
 _Label = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+MAX_LABELS = 1000
 
 
 class ReviewRequest(BaseModel):
@@ -20,7 +21,9 @@ class ReviewRequest(BaseModel):
     name: Name = Field(description="Name of the queue.")
     job: Name = Field(
         description="Id of a job of kind `predict` with `format` parquet and a `threshold` or `min_precision`, whose "
-        "rows that are not sure go into the queue; or of kind `suggest_rows`, whose rows all do."
+        "rows that are not sure go into the queue; or of kind `suggest_rows`, whose rows all do. A row with a set of "
+        "labels is sure if it has a label and all its labels are sure. Jobs that predict sets need neither `threshold` "
+        "nor `min_precision`: without them all their rows go into the queue."
     )
     sure_share: float = Field(
         default=0.0,
@@ -62,13 +65,18 @@ class DecisionRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     label: _Label | None = Field(default=None, description="Correct label; it may be new to the model.")
+    labels: list[_Label] | None = Field(
+        default=None,
+        max_length=MAX_LABELS,
+        description="Correct set of labels, in queues of sets; it may be empty. One label in `label` is a set of one.",
+    )
     skip: bool = Field(default=False, description="Skip the row in place of a label.")
     comment: str | None = Field(default=None, max_length=2000, description="For other people who see the row.")
 
     @model_validator(mode="after")
-    def _label_or_skip(self) -> Self:
-        if (self.label is None) != self.skip:
-            raise ValueError("expected either a label or skip=true")
+    def _labels_or_skip(self) -> Self:
+        if (self.label is not None) + (self.labels is not None) + self.skip != 1:
+            raise ValueError("expected one of label, labels and skip=true")
         return self
 
 
@@ -86,10 +94,11 @@ class DecidedRowsRequest(BaseModel):
 
 
 class Alternative(BaseModel):
-    """A label that the model predicted for a row; the first is its answer."""
+    """A label that the model predicted for a row, or one of its next best."""
 
     label: str
     name: str | None
+    predicted: bool = Field(description="The label is the model's answer, or in the set that it predicted.")
     probability: float | None = Field(
         description="None until the row is decided if the queue has a share of sure rows, so that reviewers do not "
         "know which they are."
@@ -100,7 +109,8 @@ class Opinion(BaseModel):
     """What one person decided about a row."""
 
     person: str
-    label: str | None = Field(description="None if the person skipped the row.")
+    label: str | None = Field(description="None if the person skipped the row, and in queues of sets.")
+    labels: list[str] | None = Field(description="None if the person skipped the row.")
     comment: str | None
     arbiter: bool = Field(description="Decided a row about which two people disagreed.")
     decided_at: AwareDatetime
@@ -119,7 +129,8 @@ class ReviewRow(BaseModel):
         "not know."
     )
     state: State
-    label: str | None = Field(description="The decision.")
+    label: str | None = Field(description="The decision; None in queues of sets.")
+    labels: list[str] | None = Field(description="The decision as a list, in all queues; None until there is one.")
     revision: int = Field(description="Changes with each decision; `If-Match` takes it in double quotes.")
     claimed_by: str | None
     claimed_until: AwareDatetime | None
@@ -141,18 +152,38 @@ class Agreement(BaseModel):
     """How far the first two opinions agree."""
 
     n_rows: int
-    agreed: float = Field(description="Share of the rows with the same label.")
-    kappa: float | None = Field(description="Cohen's kappa; None if chance alone would always agree.")
+    agreed: float = Field(description="Share of the rows with the same label, or with equal sets.")
+    kappa: float | None = Field(
+        description="Cohen's kappa; None if chance alone would always agree, and in queues of sets."
+    )
+    consistency: float | None = Field(
+        default=None,
+        description="In queues of sets, the inter-indexer consistency (Rolling 1981): the mean over the rows of twice "
+        "the number of labels that both people gave, divided by the sum of the sizes of their sets; 1 for two empty "
+        "sets.",
+    )
 
 
 class MeasuredPrecision(BaseModel):
-    """Precision of the sure rows, from those that people decided."""
+    """Precision of the sure rows, from those that people decided; in queues of sets, of the labels that they have."""
 
+    of: Literal["sure_rows", "decided_rows"] = Field(
+        default="sure_rows",
+        description="Rows that count. Queues of sets without a `sure_share` count all decided rows.",
+    )
     n_rows: int
-    n_right: int
+    n_labels: int = Field(description="Labels that were predicted for these rows.")
+    n_right: int = Field(description="Predicted labels that people kept.")
+    n_added: int = Field(description="Labels that people gave and that were not predicted.")
     precision: float
-    lower_bound: float = Field(description="Lower end of the exact (Clopper-Pearson) interval of 95 %.")
+    lower_bound: float = Field(
+        description="Lower end of the interval of 95 %. It is exact (Clopper-Pearson) for one label per row. For sets "
+        "it takes into account that the labels of one row are not independent (Korn and Graubard 1998)."
+    )
     upper_bound: float
+    recall: float | None = Field(
+        description="Share of the labels that people gave which were predicted; None if they gave none."
+    )
 
 
 class Review(BaseModel):
@@ -169,13 +200,19 @@ class Review(BaseModel):
     sure_share: float
     seed: int
     opinions: int
+    label_separator: str | None = Field(
+        default=None,
+        description="Queues of sets: what separates the labels of a row in a spreadsheet. None: one label per row.",
+    )
     created_at: AwareDatetime
     n_rows: int
     states: dict[State, int] = Field(description="Rows in each state.")
     people: list[PersonCount]
     agreement: Agreement | None = Field(description="None until two people have decided the same row.")
     promised_precision: float | None = Field(description="Precision of sure answers on held-out rows.")
-    measured_precision: MeasuredPrecision | None = Field(description="None until a sure row is decided.")
+    measured_precision: MeasuredPrecision | None = Field(
+        description="None until a row that counts is decided and has a predicted label."
+    )
 
 
 class ClaimedRows(BaseModel):

@@ -1,9 +1,8 @@
 """Review queues: created from the answers of prediction jobs, shown and deleted."""
 
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow.parquet as pq
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError
@@ -11,26 +10,26 @@ from sqlalchemy.orm import Session
 
 from app.curation.schemas import SuggestRowsRequest
 from app.datasets import versions as dataset_versions
-from app.errors import Conflict, InvalidInput, Item
+from app.errors import Conflict, NotFound
+from app.formats.label_sets import separator_for
+from app.models.service import version_row
 from app.predictions import batch_predictions
 from app.predictions.schemas import BatchPredictRequest
 from app.reviews import progress
+from app.reviews.job_rows import rows_of_job
 from app.reviews.schemas import Review, ReviewRequest
 from app.schemas import Page
 from app.store import tables
-from app.store.corpus import open_corpus
 from app.store.db import db_now, new_id, reading, writing
-from app.store.files import files
 from app.store.lookup import by_id, by_ref, moment, newest, require_owner
 
-MOST_ROWS = 100_000
 _AT_ONCE = 1000
 
 
 def create(session: Session, request: ReviewRequest) -> Review:
     """Create a queue from the rows of a prediction job that are not sure, and a random share of the sure ones.
 
-    Rows of a job that suggests rows all go into the queue.
+    Rows of a job that suggests rows, or that predicts sets and marks no labels as sure, all go into the queue.
 
     Raises
     ------
@@ -51,7 +50,8 @@ def create(session: Session, request: ReviewRequest) -> Review:
         dataset = dataset_versions.find(session, job.dataset_id, asked.dataset_version)
     if dataset is None:
         raise Conflict("the dataset of the job was deleted; its rows cannot be shown")
-    rows = _rows(file, asked, request, dataset.path)
+    rows, sets = rows_of_job(file, asked, request, dataset.path)
+    separator = _separator(session, job, rows) if sets else None
     result = job.result or {}
     with writing(session):
         now: float = session.scalars(select(db_now())).one()
@@ -67,6 +67,7 @@ def create(session: Session, request: ReviewRequest) -> Review:
             seed=request.seed,
             opinions=request.opinions,
             promised=(result.get("sure") or {}).get("precision"),
+            label_separator=separator,
             created_at=now,
         )
         session.add(review)
@@ -117,81 +118,19 @@ def _asked(job: tables.Job) -> BatchPredictRequest | SuggestRowsRequest:
     return kind.model_validate(job.request)
 
 
-def _rows(
-    file: batch_predictions.PredictionFile,
-    asked: BatchPredictRequest | SuggestRowsRequest,
-    request: ReviewRequest,
-    path: str,
-) -> list[dict[str, Any]]:
-    """The rows of the queue: the least sure first, or in the order in which they were suggested.
-
-    Sampled sure rows have random places among them.
-    """
-    suggested = isinstance(asked, SuggestRowsRequest)
-    if isinstance(asked, BatchPredictRequest) and asked.format != "parquet":
-        _refuse(f"the job wrote {asked.format}; a review needs a job with format=parquet")
-    names = pq.read_schema(file.path).names
-    if "labels" in names:
-        _refuse("the model predicts sets of labels; a review needs a model that predicts one label per row")
-    if isinstance(asked, BatchPredictRequest) and asked.threshold is None and asked.min_precision is None:
-        _refuse("the job does not say which rows are sure; start it with min_precision or threshold")
-    suffixes = [""] + [f"_{k}" for k in range(2, asked.top_k + 1) if f"label_{k}" in names]
-    fields = [f"{field}{suffix}" for suffix in suffixes for field in ("label", "name", "probability")]
-    answers = pq.read_table(file.path, columns=["row", "sure", *fields])
-    sure = answers["sure"].to_numpy(zero_copy_only=False).astype(bool)
-    sampled = _sample(np.flatnonzero(sure), request.sure_share, request.seed)
-    chosen = np.concatenate([np.flatnonzero(~sure), sampled])
-    if len(chosen) > MOST_ROWS:
-        _refuse(
-            f"the review would have {len(chosen):,} rows; {MOST_ROWS:,} are the most: predict a part of the dataset"
-        )
-    if len(chosen) == 0:
-        _refuse("all rows of the job are sure; nothing is left to review, or ask for a sure_share")
-    corpus = open_corpus(files(), path)
-    found: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
-    for is_sure, answer in zip(sure[chosen].tolist(), answers.take(chosen).to_pylist(), strict=True):
-        row = answer["row"]
-        given = [{field: answer[f"{field}{s}"] for field in ("label", "name", "probability")} for s in suffixes]
-        found[is_sure].append(
-            {
-                "row": row,
-                "row_id": None if corpus.ids is None else corpus.ids[row],
-                "text": None if corpus.texts is None else corpus.texts[row],
-                "record": None if corpus.columns is None else corpus.record(row),
-                "alternatives": [each for each in given if each["label"] is not None],
-                "sure": is_sure,
-                "state": "open",
-                "revision": 1,
-            }
-        )
-    unsure = found[False]
-    if not suggested:
-        unsure.sort(key=lambda each: (_probability(each), each["row"]))
-    return [each | {"place": place} for place, each in enumerate(scattered(unsure, found[True], request.seed))]
-
-
-def scattered(unsure: list[dict[str, Any]], sampled: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
-    """Rows in order, with others at random places: by probability they would all be the last, and be known by that."""
-    draw = np.random.default_rng([seed, 1])
-    n = len(unsure) + len(sampled)
-    is_sampled = np.zeros(n, bool)
-    is_sampled[draw.permutation(n)[: len(sampled)]] = True
-    others = iter([sampled[at] for at in draw.permutation(len(sampled)).tolist()])
-    in_order = iter(unsure)
-    return [next(others if each else in_order) for each in is_sampled.tolist()]
-
-
-def _refuse(detail: str) -> None:
-    raise InvalidInput("the job cannot be reviewed", [Item(detail, "/job")])
-
-
-def _sample(sure: Any, share: float, seed: int) -> Any:
-    return np.sort(np.random.default_rng(seed).permutation(sure)[: round(share * len(sure))])
-
-
-def _probability(row: dict[str, Any]) -> float:
-    given = row["alternatives"]
-    return (given[0]["probability"] or 0.0) if given else 0.0
+def _separator(session: Session, job: tables.Job, rows: Sequence[dict[str, Any]]) -> str:
+    """What separates the labels of a row in a spreadsheet: the dataset's separator, unless a label has it."""
+    result = job.result or {}
+    with reading(session):
+        try:
+            trained = version_row(session, result["model"], result["version"]).dataset_id
+        except NotFound:
+            trained = None
+        preferred = batch_predictions.separator(session, [job.dataset_id, trained])
+    labels = {each["label"] for row in rows for each in row["alternatives"]}
+    if preferred is None or preferred.isspace() or any(preferred in label for label in labels):
+        return separator_for(labels, None)
+    return preferred
 
 
 def _show(session: Session, row: tables.Review) -> Review:
@@ -208,11 +147,12 @@ def _show(session: Session, row: tables.Review) -> Review:
         sure_share=row.sure_share,
         seed=row.seed,
         opinions=row.opinions,
+        label_separator=row.label_separator,
         created_at=moment(row.created_at),
         n_rows=session.scalars(n_rows).one(),
         states=progress.states(session, row.id),
         people=progress.people(session, row.id),
-        agreement=progress.agreement(session, row.id),
+        agreement=progress.agreement(session, row),
         promised_precision=row.promised,
-        measured_precision=progress.measured(session, row.id),
+        measured_precision=progress.measured(session, row),
     )

@@ -17,13 +17,15 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.errors import Conflict, InvalidInput, Item, NotFound, PreconditionFailed
+from app.formats.labels import MAX_LABEL
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import FormatError
 from app.formats.workbooks import sheets
 from app.predictions.model_cache import LoadedModel, ModelCache
 from app.reviews import decisions
-from app.reviews.label_search import LabelIndex, index_of, load_reviewed
-from app.reviews.schemas import DecisionRequest, ImportedDecisions, LineProblem
+from app.reviews.label_search import load_reviewed
+from app.reviews.schemas import MAX_LABELS, DecisionRequest, ImportedDecisions, LineProblem
+from app.reviews.written_labels import UnknownLabel, WrittenLabels
 from app.store import tables
 from app.store.db import reading
 from app.store.lookup import by_ref
@@ -34,6 +36,7 @@ _MOST_PROBLEMS = 1000
 _MOST_CHARACTERS = 32_767
 _HIDDEN = ("review", "row", "revision")
 _NEEDED = (*_HIDDEN, "decision")
+_CHECKED = "checked"
 _WIDTH, _WIDE = 16, 60
 
 R, O = tables.ReviewRow, tables.ReviewOpinion
@@ -43,6 +46,8 @@ def write(session: Session, ref: str, state: str | None) -> tuple[str, bytes]:
     """The name of a queue and a workbook of its rows, with a column for decisions whose drop-down has the alternatives.
 
     Hidden columns have the queue's id, the row's number and its revision. Nothing distinguishes sure rows from others.
+    In queues of sets the decision is filled with the predicted set, in place of a drop-down, and a column ``checked``
+    confirms it as it is.
 
     Raises
     ------
@@ -60,13 +65,15 @@ def write(session: Session, ref: str, state: str | None) -> tuple[str, bytes]:
     n_labels = max((len(row.alternatives) for row in rows), default=0)
     suffixes = ["", *(f"_{n}" for n in range(2, n_labels + 1))]
     labels = [f"{field}{suffix}" for suffix in suffixes for field in ("label", "name")][: 2 * n_labels]
-    choices = [f"choice_{n}" for n in range(1, n_labels + 1)]
-    header = [*_HIDDEN, "id", *inputs, "decision", "comment", *labels, *choices]
+    separator = review.label_separator
+    choices = [f"choice_{n}" for n in range(1, n_labels + 1)] if separator is None else []
+    decided = ["decision", "comment"] if separator is None else ["decision", _CHECKED, "comment"]
+    header = [*_HIDDEN, "id", *inputs, *decided, *labels, *choices]
     book = Workbook(write_only=True)
     sheet = book.create_sheet("Review")
     for at, name in enumerate(header, 1):
         size = sheet.column_dimensions[get_column_letter(at)]
-        size.width = _WIDE if name in inputs else _WIDTH
+        size.width = _WIDE if name in inputs or (name == "decision" and separator is not None) else _WIDTH
         size.hidden = name in _HIDDEN or name in choices
     if choices:
         decision = get_column_letter(header.index("decision") + 1)
@@ -80,8 +87,10 @@ def write(session: Session, ref: str, state: str | None) -> tuple[str, bytes]:
         given = [(each["label"], each["name"]) for each in row.alternatives]
         given += [(None, None)] * (n_labels - len(given))
         record = {"text": row.text} | (row.record or {})
-        cells = [review.id, row.row, row.revision, row.row_id, *(record.get(name) for name in inputs), row.label, None]
-        cells += [value for pair in given for value in pair] + [label for label, _ in given]
+        cells = [review.id, row.row, row.revision, row.row_id, *(record.get(name) for name in inputs)]
+        cells += [_filled(row.alternatives, row.labels, separator)] + [None] * (len(decided) - 1)
+        cells += [value for pair in given for value in pair]
+        cells += [label for label, _ in given] if choices else []
         sheet.append([_cell(sheet, value) for value in cells])
     stream = io.BytesIO()
     book.save(stream)
@@ -108,45 +117,49 @@ def read(session: Session, cache: ModelCache, ref: str, path: Path, new_labels: 
     with reading(session):
         review = by_ref(session, tables.Review, ref)
         own = select(O).where(O.review_id == review.id, O.person == decisions.caller(session))
-        before = {each.row: (each.label, each.comment) for each in session.scalars(own)}
-        alternatives = {
-            row: [each["label"] for each in given]
-            for row, given in session.execute(select(R.row, R.alternatives).where(R.review_id == review.id))
-        }
-        id = review.id
+        before = {each.row: each for each in session.scalars(own)}
+        columns = select(R.row, R.revision, R.alternatives, R.labels).where(R.review_id == review.id)
+        rows = {each.row: _Row(*each) for each in session.execute(columns)}
+        id, separator = review.id, review.label_separator
     try:
         loaded: LoadedModel | None = load_reviewed(session, cache, ref)
     except NotFound:  # the version was deleted: the alternatives are what is left of its labels
         loaded = None
-    known = _Labels(loaded, new_labels)
+    known = WrittenLabels(loaded, new_labels)
     lines = [line for line in _lines(path) if any(line.cells.values())]
-    filled = [line for line in lines if line.cells["decision"] or line.cells.get("comment")]
-    if len(filled) > MOST_DECISIONS:
-        raise InvalidInput(f"the file has {len(filled):,} decisions; {MOST_DECISIONS:,} are the most: split it")
-    n_decided = n_unchanged = 0
+    found: list[tuple[int, _Row, DecisionRequest, int]] = []
     problems: list[LineProblem] = []
-    for line in filled:
-        row = _whole(line.cells["row"])
+    n_empty = 0
+    for line in lines:
         try:
-            request, revision = _request(line, id, row, alternatives, known)
-            assert row is not None
-            if before.get(row) == (request.label, request.comment):
-                n_unchanged += 1
-                continue
-            decisions.decide(session, id, row, request, revision)
+            asked = _request(line, id, rows, known, separator)
+        except (_LineError, UnknownLabel) as error:
+            problems.append(LineProblem(line=line.number, row=_whole(line.cells["row"]), detail=str(error)))
+            continue
+        if asked is None:
+            n_empty += 1
+        else:
+            found.append((line.number, *asked))
+    n_filled = len(lines) - n_empty
+    if n_filled > MOST_DECISIONS:
+        raise InvalidInput(f"the file has {n_filled:,} decisions; {MOST_DECISIONS:,} are the most: split it")
+    n_decided = n_unchanged = 0
+    for number, row, request, revision in found:
+        old = before.get(row.number)
+        if old is not None and old.comment == request.comment and decisions.same_labels(old.labels, request.labels):
+            n_unchanged += 1
+            continue
+        detail = _decide(session, id, row.number, request, revision)
+        if detail is None:
             n_decided += 1
-        except (_LineError, NotFound, Conflict) as error:
-            problems.append(LineProblem(line=line.number, row=row, detail=str(error)))
-        except InvalidInput as error:
-            problems.append(LineProblem(line=line.number, row=row, detail=error.errors[0].detail))
-        except PreconditionFailed:
-            detail = "the row was changed after the file was made; download the rows again"
-            problems.append(LineProblem(line=line.number, row=row, detail=detail))
+        else:
+            problems.append(LineProblem(line=number, row=row.number, detail=detail))
+    problems.sort(key=lambda each: each.line)
     return ImportedDecisions(
         n_rows=len(lines),
         n_decided=n_decided,
         n_unchanged=n_unchanged,
-        n_empty=len(lines) - len(filled),
+        n_empty=n_empty,
         n_problems=len(problems),
         problems=problems[:_MOST_PROBLEMS],
     )
@@ -161,52 +174,74 @@ class _Line(NamedTuple):
     cells: Mapping[str, str]
 
 
-class _Labels:
-    """What people write as a label: the label itself, its name or notation, or a code that lost its leading zeros."""
+class _Row(NamedTuple):
+    """What the queue has of a row."""
 
-    def __init__(self, loaded: LoadedModel | None, new_labels: bool) -> None:
-        self._loaded, self._new = loaded, new_labels
-        self._index: LabelIndex | None = None if loaded is None else index_of(loaded)
-        self._stripped: dict[str, str | None] = {}
-        for label in self._index.places if self._index else ():
-            bare = label.lstrip("0")
-            if label.isdigit():
-                self._stripped[bare] = None if bare in self._stripped else label
+    number: int
+    revision: int
+    alternatives: list[dict[str, Any]]
+    labels: list[str] | None
 
-    def find(self, written: str, alternatives: Sequence[str]) -> str:
-        """The label; raises _LineError."""
-        if written in alternatives or (self._index is not None and written in self._index.places):
-            return written
-        if self._loaded is not None and self._index is not None:
-            form = self._loaded.label_form(written)
-            if form in self._index.places:
-                return form
-            named = self._index.named(written)
-            if named is not None:
-                return named
-            bare = self._stripped.get(written)  # spreadsheets make numbers of codes
-            if bare is not None:
-                return bare
-        if self._new:
-            return written if self._loaded is None else self._loaded.label_form(written)
-        raise _LineError(f"no label or unambiguous name is {written[:80]!r}; correct the decision, or allow new labels")
+
+def _decide(session: Session, id: str, row: int, request: DecisionRequest, revision: int) -> str | None:
+    """Record a decision; what is wrong with it, or None."""
+    try:
+        decisions.decide(session, id, row, request, revision)
+    except (NotFound, Conflict) as error:
+        return str(error)
+    except InvalidInput as error:
+        return error.errors[0].detail
+    except PreconditionFailed:
+        return "the row was changed after the file was made; download the rows again"
+    return None
 
 
 def _request(
-    line: _Line, id: str, row: int | None, alternatives: Mapping[int, Sequence[str]], known: _Labels
-) -> tuple[DecisionRequest, int]:
-    """The decision of a line, and the revision that the row had; raises _LineError."""
-    written, comment = line.cells["decision"], line.cells.get("comment") or None
-    revision = _whole(line.cells["revision"])
+    line: _Line, id: str, rows: Mapping[int, _Row], known: WrittenLabels, separator: str | None
+) -> tuple[_Row, DecisionRequest, int] | None:
+    """The row of a line, its decision and the revision that it had; None without a decision. Raises _LineError."""
+    written, comment = line.cells["decision"], line.cells["comment"] or None
+    checked = bool(line.cells[_CHECKED]) and separator is not None
+    if not (written or comment or checked):
+        return None
+    number, revision = _whole(line.cells["row"]), _whole(line.cells["revision"])
     if line.cells["review"] != id:
         raise _LineError("the line belongs to another review, or its hidden column review was changed")
-    if row is None or revision is None or row not in alternatives:
+    if number is None or revision is None or number not in rows:
         raise _LineError("the hidden columns row and revision were changed; copy the decision into a new download")
-    if not written:
-        raise _LineError("a comment without a decision is not stored; decide the row")
-    if len(written) > 1000 or len(comment or "") > 2000:
-        raise _LineError("a label has at most 1000 characters and a comment 2000")
-    return DecisionRequest(label=known.find(written, alternatives[row]), comment=comment), revision
+    row = rows[number]
+    if len(comment or "") > 2000:
+        raise _LineError("a comment has at most 2000 characters")
+    alternatives = [each["label"] for each in row.alternatives]
+    if separator is None:
+        labels = [known.find(written, alternatives)] if written else []
+        left = not labels
+    else:
+        labels = known.find_set(written, alternatives, separator)
+        fillings = [_filling(row.alternatives, row.labels)]
+        fillings += [_filling(row.alternatives, None)] if revision != row.revision else []
+        left = not checked and (not labels or any(decisions.same_labels(labels, each) for each in fillings))
+    if left and comment is None:
+        return None
+    if left:
+        what = "decide the row" if separator is None else f"change the decision, or fill in the column {_CHECKED}"
+        raise _LineError(f"a comment without a decision is not stored; {what}")
+    if len(labels) > MAX_LABELS or any(len(label) > MAX_LABEL for label in labels):
+        raise _LineError(f"a label has at most {MAX_LABEL} characters, and a set at most {MAX_LABELS} labels")
+    return row, DecisionRequest(labels=labels, comment=comment), revision
+
+
+def _filling(alternatives: Sequence[Mapping[str, Any]], labels: Sequence[str] | None) -> Sequence[str]:
+    """The set with which a cell is filled: the decision, or before there is one what was predicted."""
+    return [each["label"] for each in alternatives if each.get("predicted")] if labels is None else labels
+
+
+def _filled(
+    alternatives: Sequence[Mapping[str, Any]], labels: Sequence[str] | None, separator: str | None
+) -> str | None:
+    if separator is None:
+        return labels[0] if labels else None
+    return separator.join(_filling(alternatives, labels))
 
 
 def _lines(path: Path) -> Iterator[_Line]:
@@ -218,7 +253,7 @@ def _lines(path: Path) -> Iterator[_Line]:
         if not lacks:
             for number, row in enumerate(rows, 2):
                 cells = {name: cell.strip() for name, cell in zip(header, row, strict=False)}
-                yield _Line(number, {name: cells.get(name, "") for name in (*_NEEDED, "comment")})
+                yield _Line(number, {name: cells.get(name, "") for name in (*_NEEDED, "comment", _CHECKED)})
             return
         missing = min(missing, lacks, key=len)
     raise InvalidInput(

@@ -120,7 +120,7 @@ def _low_reviews(session: Session, webhook: tables.Webhook) -> Iterator[_Happene
     lately = exists().where(O.review_id == V.id, O.decided_at >= webhook.created_at)
     mine = V.workspace == webhook.workspace, V.promised.is_not(None), _untold(webhook, "low:")
     for review in session.scalars(select(V).where(*mine, decided, lately)).all():
-        found = progress.measured(session, review.id)
+        found = progress.measured(session, review)
         if found is not None and review.promised is not None and found.upper_bound < review.promised:
             at: float = session.scalars(select(db_now())).one()
             data = {"review": review.name, "model": review.model, "promised": review.promised}

@@ -16,6 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from app.formats.label_sets import SEPARATORS
 from app.formats.source_columns import JSON_FIELD
 
 # sets of labels have these joined by a separator where a cell holds no list; other lists are JSON there
@@ -23,7 +24,6 @@ JOINED = frozenset(
     {"labels", "notations", "names", "probabilities", "sure", "sure_ancestors", "scores"}
     | {"alternatives", "alternative_names", "alternative_probabilities", "alternative_scores"}
 )
-SEPARATORS = (";", "|", "\t")
 _RENAMED = "input."
 # what spreadsheets read as a formula, unless it is a number
 _FORMULA = r"^[=+\-@\t\r]"
@@ -97,15 +97,6 @@ def renamed(inputs: Sequence[str], answers: Iterable[str]) -> list[str]:
             taken.add(given)
         found.append(given)
     return found
-
-
-def separator_for(labels: Iterable[str], preferred: str | None) -> str:
-    """The preferred separator, or else the first that no label contains."""
-    if preferred is not None:
-        return preferred
-    listed = list(labels)
-    free = (mark for mark in SEPARATORS if not any(mark in label for label in listed))
-    return next(free, "\n")
 
 
 def write_part(path: Path, table: pa.Table) -> None:

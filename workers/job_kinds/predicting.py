@@ -15,6 +15,7 @@ from app.datasets import versions as dataset_versions
 from app.errors import Conflict, InvalidInput
 from app.evaluations.schemas import Part
 from app.features.tables import TableFeatures
+from app.formats.label_sets import separator_for
 from app.formats.labels import PARTS
 from app.models import service as models
 from app.models.rows import matrix
@@ -25,7 +26,7 @@ from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
 from app.store.files import Files, files
 from workers.job_kinds.answer_files import Answers
-from workers.job_kinds.answer_writers import Inputs, Layout, join, renamed, separator_for, write_part
+from workers.job_kinds.answer_writers import Inputs, Layout, join, renamed, write_part
 from workers.job_kinds.sure_counts import about, sure_rows
 from workers.running.job_context import JobContext
 
@@ -55,7 +56,8 @@ def predict(context: JobContext) -> None:
     context.phase("saving", at_once=False, fraction=1.0 - _JOINING)
     sure = None if answers.used is None else sure_rows(loaded, request, answers.used, parts)
     found = context.read(lambda session: inputs.sources(session, str(lease.dataset_id), request.dataset_version or 1))
-    separator = context.read(lambda session: batch_predictions.separator(session, lease.dataset_id, loaded.version))
+    read = [lease.dataset_id, loaded.version.dataset]
+    separator = context.read(lambda session: batch_predictions.separator(session, read))
     with ExitStack() as stack:
         columns = pq.read_schema(parts[0]).names
         given = None

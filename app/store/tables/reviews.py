@@ -9,7 +9,10 @@ from app.store.tables.base import Owned, Table
 
 
 class Review(Owned, Table):
-    """A queue of rows from a prediction job; ``promised`` is the precision that held-out rows promise for sure rows."""
+    """A queue of rows from a prediction job; ``promised`` is the precision that held-out rows promise for sure rows.
+
+    A queue with a ``label_separator`` has sets of labels; a spreadsheet has it between the labels of a row.
+    """
 
     __tablename__ = "reviews"
     __table_args__ = (UniqueConstraint("workspace", "name"),)
@@ -25,6 +28,7 @@ class Review(Owned, Table):
     seed: Mapped[int]
     opinions: Mapped[int] = mapped_column(Integer)
     promised: Mapped[float | None]
+    label_separator: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[float]
 
 
@@ -47,7 +51,7 @@ class ReviewRow(Table):
     alternatives: Mapped[list[Any]]
     sure: Mapped[bool] = mapped_column(Boolean)
     state: Mapped[str] = mapped_column(String(16))
-    label: Mapped[str | None] = mapped_column(Text)
+    labels: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     revision: Mapped[int] = mapped_column(Integer)
     claimed_by: Mapped[str | None] = mapped_column(String(128))
     lease_until: Mapped[float | None]
@@ -55,14 +59,14 @@ class ReviewRow(Table):
 
 
 class ReviewOpinion(Table):
-    """What one person said of a row; without a label, the person skipped it."""
+    """What one person said of a row; without a list of labels, the person skipped it."""
 
     __tablename__ = "review_opinions"
 
     review_id: Mapped[str] = mapped_column(ForeignKey("reviews.id", ondelete="CASCADE"), primary_key=True)
     row: Mapped[int] = mapped_column(primary_key=True)
     person: Mapped[str] = mapped_column(String(128), primary_key=True)
-    label: Mapped[str | None] = mapped_column(Text)
+    labels: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     comment: Mapped[str | None] = mapped_column(Text)
     arbiter: Mapped[bool] = mapped_column(Boolean)
     decided_at: Mapped[float]

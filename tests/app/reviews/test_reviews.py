@@ -10,7 +10,7 @@ from working import run, train, upload
 
 from app import short_cache
 from app.errors import Conflict, InvalidInput, PreconditionFailed
-from app.reviews import decisions, service
+from app.reviews import decisions, job_rows, service
 from app.reviews.progress import cohens_kappa, interval
 from app.reviews.schemas import ClaimRequest, DecisionRequest
 from app.store import tables
@@ -294,12 +294,12 @@ def test_nothing_distinguishes_a_sure_row_before_it_is_decided(queue: sessionmak
 
 def test_sampled_sure_rows_have_random_places_among_the_others() -> None:
     unsure, sampled = [{"row": row} for row in range(20)], [{"row": row} for row in range(20, 40)]
-    found = [each["row"] for each in service.scattered(unsure, sampled, 7)]
+    found = [each["row"] for each in job_rows.scattered(unsure, sampled, 7)]
     assert sorted(found) == list(range(40))
     assert [row for row in found if row < 20] == list(range(20))
     assert 3 <= sum(row >= 20 for row in found[:20]) <= 17
-    assert found == [each["row"] for each in service.scattered(unsure, sampled, 7)]
-    assert found != [each["row"] for each in service.scattered(unsure, sampled, 8)]
+    assert found == [each["row"] for each in job_rows.scattered(unsure, sampled, 7)]
+    assert found != [each["row"] for each in job_rows.scattered(unsure, sampled, 8)]
 
 
 @pytest.mark.usefixtures("job")
