@@ -23,7 +23,7 @@ _ROUNDED = 5e-7
 # of new things; all else that they begin with is in themselves
 _REPORTED = ("name", "number", "kind", "format", "sha256", "role", "workspace", "expires_at", "promotes")
 # what a job or an import changes all the time, or nobody may read
-_UNTOLD = {"digest", "statistics", "progress", "request", "result", "error"}
+_UNTOLD = {"digest", "secret", "former_secret", "statistics", "progress", "request", "result", "error"}
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,14 @@ class Webhooks:
         """Delete a webhook with its deliveries."""
         self._transport.send("DELETE", f"/webhooks/{webhook}")
 
+    def rotate_secret(self, webhook: str) -> NewWebhook:
+        """Replace the secret; the new one is in this answer and nowhere else. Both sign deliveries for 24 hours."""
+        return self._transport.post(NewWebhook, f"/webhooks/{webhook}/secret")
+
+    def retry(self, webhook: str, delivery: str) -> Delivery:
+        """Send a delivery again at once, also one that was given up or delivered."""
+        return self._transport.post(Delivery, f"/webhooks/{webhook}/deliveries/{delivery}/retry")
+
     def deliveries(self, webhook: str, page_size: int = 50, page_token: str | None = None) -> Page[Delivery]:
         """One page of what was or is to be sent, newest first."""
         path = f"/webhooks/{webhook}/deliveries"

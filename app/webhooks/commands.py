@@ -60,6 +60,29 @@ def delete(webhook: Ref, json: Json = False) -> None:
 
 
 @webhooks.command()
+def rotate(webhook: Ref, json: Json = False) -> None:
+    """Replace the secret, which is shown only once; the former one signs deliveries as well for 24 hours."""
+    with Client() as client:
+        made = client.webhooks.rotate_secret(webhook)
+    _show(made, json)
+
+
+@webhooks.command()
+def retry(
+    webhook: Ref,
+    delivery: Annotated[str, typer.Argument(metavar="DELIVERY", help="Id, as deliveries lists it.")],
+    json: Json = False,
+) -> None:
+    """Send a delivery again at once, also one that was given up or delivered."""
+    with Client() as client:
+        found = client.webhooks.retry(webhook, delivery)
+    if json:
+        print_json(found)
+    else:
+        console(json).print(f"Waiting: {found.id}", markup=False)
+
+
+@webhooks.command()
 def deliveries(
     webhook: Ref,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of deliveries to show.")] = 50,
@@ -72,11 +95,11 @@ def deliveries(
         print_json(page)
         return
     rows = [
-        (f"{each.created_at.astimezone():%Y-%m-%d %H:%M:%S}", each.event, each.state, each.attempts, each.status,
-         each.error)
+        (each.id, f"{each.created_at.astimezone():%Y-%m-%d %H:%M:%S}", each.event, each.state, each.attempts,
+         each.status, each.error)
         for each in page.items
     ]  # fmt: skip
-    console(json).print(table(["when", "event", "state", "attempts", "status", "error"], rows))
+    console(json).print(table(["id", "when", "event", "state", "attempts", "status", "error"], rows))
 
 
 def _show(webhook: Webhook, json: bool) -> None:

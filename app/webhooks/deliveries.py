@@ -145,8 +145,8 @@ def deliver(factory: sessionmaker[Session], guard: AbstractContextManager[object
             claimed = _claim(session, id, before)
         if claimed is None:  # another process was faster
             continue
-        url, secret, timestamp, body, attempt = claimed
-        sent = send(url, secret, id, timestamp, body)
+        url, secrets, timestamp, body, attempt = claimed
+        sent = send(url, secrets, id, timestamp, body)
         with guard, factory() as session:
             _note(session, id, attempt, sent)
         n += 1
@@ -162,15 +162,18 @@ def forget(session: Session) -> int:
         return int(session.execute(kept.execution_options(synchronize_session=False)).rowcount)  # type: ignore[attr-defined]
 
 
-def _claim(session: Session, id: str, before: float) -> tuple[str, str, int, bytes, int] | None:
+def _claim(session: Session, id: str, before: float) -> tuple[str, list[str], int, bytes, int] | None:
     with writing(session):
         mine = update(D).where(D.id == id, D.state == "waiting", D.due_at == before)
         mine = mine.values(due_at=db_now() + _LEASE_SECONDS, attempts=D.attempts + 1)
         if session.execute(mine.execution_options(synchronize_session=False)).rowcount != 1:  # type: ignore[attr-defined]
             return None
-        query = select(W.url, W.secret, D.payload, D.attempts, db_now()).join(D, D.webhook_id == W.id)
-        url, secret, payload, attempts, now = session.execute(query.where(D.id == id)).one()
-        return url, secret, int(now), orjson.dumps(payload), attempts
+        query = select(W, D.payload, D.attempts, db_now()).join(D, D.webhook_id == W.id).where(D.id == id)
+        webhook, payload, attempts, now = session.execute(query, execution_options={"populate_existing": True}).one()
+        secrets = [webhook.secret]
+        if webhook.former_secret is not None and webhook.former_until > now:
+            secrets.append(webhook.former_secret)
+        return webhook.url, secrets, int(now), orjson.dumps(payload), attempts
 
 
 def _note(session: Session, id: str, attempt: int, sent: Sent) -> None:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Response
 
 from app.access.authentication import ADMIN
 from app.http.bodies import JsonBody
-from app.http.parameters import V1, Db, PageSize, PageToken, Ref
+from app.http.parameters import V1, Db, Id, PageSize, PageToken, Ref
 from app.http.problems import responses
 from app.schemas import Page
 from app.webhooks import service as webhooks
@@ -44,6 +44,20 @@ def get_webhook(session: Db, ref: Ref) -> Webhook:
 def delete_webhook(session: Db, ref: Ref) -> None:
     """Delete a webhook with its deliveries; nothing more is sent."""
     webhooks.delete(session, ref)
+
+
+@router.post("/{ref}/secret", responses=responses(401, 403, 404, 422, 507))
+def rotate_webhook_secret(session: Db, response: Response, ref: Ref) -> NewWebhook:
+    """Replace the secret of a webhook; only this response shows the new one. Both sign deliveries for 24 hours."""
+    made = webhooks.rotate_secret(session, ref)
+    response.headers["Cache-Control"] = "no-store"
+    return made
+
+
+@router.post("/{ref}/deliveries/{id}/retry", status_code=202, responses=responses(401, 403, 404, 422, 507))
+def retry_delivery(session: Db, ref: Ref, id: Id) -> Delivery:
+    """Send a delivery again at once, also one that was given up or delivered."""
+    return webhooks.retry(session, ref, id)
 
 
 @router.get("/{ref}/deliveries", responses=responses(401, 403, 404, 422))

@@ -12,6 +12,7 @@ import secrets
 import socket
 import ssl
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
@@ -62,14 +63,17 @@ def check_url(url: str) -> None:
         raise InvalidInput("the URL is not allowed", [Item(str(error), "/url")]) from None
 
 
-def send(url: str, secret: str, id: str, timestamp: int, body: bytes) -> Sent:
-    """Send one delivery by POST; redirects are not followed, and nothing of the answer but its status is kept."""
+def send(url: str, secrets: Sequence[str], id: str, timestamp: int, body: bytes) -> Sent:
+    """Send one delivery by POST, signed with each secret.
+
+    Redirects are not followed, and nothing of the answer but its status is kept.
+    """
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"polymargin/{VERSION}",
         "webhook-id": id,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": signature(secret, id, timestamp, body),
+        "webhook-signature": " ".join(signature(secret, id, timestamp, body) for secret in secrets),
     }
     try:
         parts = _allowed(url)

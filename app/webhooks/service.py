@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.errors import Conflict
+from app.errors import Conflict, NotFound
 from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
@@ -18,6 +18,8 @@ from app.webhooks.sending import check_url, new_secret
 W, D = tables.Webhook, tables.WebhookDelivery
 # of one workspace
 _MOST = 100
+# a receiver that still has the secret before accepts deliveries for so long
+FORMER_SECONDS = 86_400.0
 
 
 def create(session: Session, request: WebhookRequest) -> NewWebhook:
@@ -75,6 +77,29 @@ def delete(session: Session, ref: str) -> None:
         row = by_ref(session, W, ref, lock=True)
         session.execute(sql_delete(D).where(D.webhook_id == row.id))
         session.delete(row)
+
+
+def rotate_secret(session: Session, ref: str) -> NewWebhook:
+    """Give a webhook a new secret; the former one signs deliveries as well for 24 hours. Raises NotFound."""
+    with writing(session):
+        row = by_ref(session, W, ref, lock=True)
+        now: float = session.scalars(select(db_now())).one()
+        row.former_secret, row.former_until, row.secret = row.secret, now + FORMER_SECONDS, new_secret()
+        session.flush()
+        return NewWebhook(**_show(session, [row])[0].model_dump(), secret=row.secret)
+
+
+def retry(session: Session, ref: str, id: str) -> Delivery:
+    """Send a delivery again at once, whatever came of it; if that fails, the intervals begin anew. Raises NotFound."""
+    with writing(session):
+        webhook = by_ref(session, W, ref)
+        row = session.scalars(select(D).where(D.webhook_id == webhook.id, D.id == id).with_for_update()).one_or_none()
+        if row is None:
+            raise NotFound(f"the webhook {webhook.name} has no delivery {id}")
+        now: float = session.scalars(select(db_now())).one()
+        row.state, row.attempts, row.due_at, row.delivered_at = "waiting", 0, now, None
+        session.flush()
+        return _delivery(row)
 
 
 def deliveries(session: Session, ref: str, page_size: int = 100, page_token: str | None = None) -> Page[Delivery]:

@@ -17,6 +17,8 @@ def upgrade() -> None:
         sa.Column("url", sa.Text(), nullable=False),
         sa.Column("events", sa.JSON(), nullable=False),
         sa.Column("secret", sa.String(128), nullable=False),
+        sa.Column("former_secret", sa.String(128), nullable=True),
+        sa.Column("former_until", sa.Double(), nullable=True),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.Column("collected_at", sa.Double(), nullable=False),
         sa.Column("owner", sa.String(128), nullable=True),

@@ -234,6 +234,11 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     ),
     "GET /webhooks/{ref}": (lambda c: c.webhooks.get("w"), ["webhooks", "show", "w"]),
     "DELETE /webhooks/{ref}": (lambda c: c.webhooks.delete("w"), ["webhooks", "delete", "w"]),
+    "POST /webhooks/{ref}/secret": (lambda c: c.webhooks.rotate_secret("w"), ["webhooks", "rotate", "w"]),
+    "POST /webhooks/{ref}/deliveries/{id}/retry": (
+        lambda c: c.webhooks.retry("w", "0" * 32),
+        ["webhooks", "retry", "w", "0" * 32],
+    ),
     "GET /webhooks/{ref}/deliveries": (lambda c: c.webhooks.deliveries("w"), ["webhooks", "deliveries", "w"]),
     "GET /keys": (lambda c: c.keys.list(), ["keys", "list"]),
     "POST /keys": (lambda c: c.keys.create("k"), ["keys", "create", "k"]),

@@ -11,7 +11,8 @@ from app.store.tables.base import Owned, Table
 class Webhook(Owned, Table):
     """A URL that gets events; what happened before ``collected_at`` has its deliveries.
 
-    ``secret`` signs each delivery, so it cannot be kept as a digest.
+    ``secret`` signs each delivery, so it cannot be kept as a digest. Until ``former_until`` the secret before it signs,
+    too.
     """
 
     __tablename__ = "webhooks"
@@ -22,6 +23,8 @@ class Webhook(Owned, Table):
     url: Mapped[str] = mapped_column(Text)
     events: Mapped[list[Any]]
     secret: Mapped[str] = mapped_column(String(128))
+    former_secret: Mapped[str | None] = mapped_column(String(128))
+    former_until: Mapped[float | None]
     created_at: Mapped[float]
     collected_at: Mapped[float]
 

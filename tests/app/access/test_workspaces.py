@@ -76,11 +76,14 @@ def things(models: TestClient) -> dict[str, str]:
         hook: Any = {"url": "https://x.example", "events": [], "secret": "", "created_at": 0.0, "collected_at": 0.0}
         session.add(tables.Webhook(id="6" * 32, name="hook", **hook))
         session.flush()
+        sent: Any = {"key": "k", "event": "job.failed", "payload": {}, "state": "failed", "attempts": 10, "due_at": 0.0}
+        session.add(tables.WebhookDelivery(id="7" * 32, webhook_id="6" * 32, created_at=0.0, **sent))
         row: Any = {"row": 0, "place": 0, "alternatives": [], "sure": False, "state": "open", "revision": 1}
         session.add(tables.ReviewRow(review_id="5" * 32, **row))
         session.commit()
     return {
         "/webhooks/{ref}": "hook",
+        "/webhooks/hook/deliveries/{id}": "7" * 32,
         "/reviews/{ref}": "unsure",
         "/datasets/{ref}": "letters",
         "/hierarchies/{ref}": "tree",

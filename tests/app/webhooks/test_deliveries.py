@@ -11,6 +11,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.access.audit import Act, note_for
+from app.errors import NotFound
 from app.models.aliases import set_alias
 from app.store import tables
 from app.store.db import db_now
@@ -181,11 +182,11 @@ def test_a_queue_that_runs_dry_and_one_below_its_promise_are_told_once(factory: 
         for row in range(10):
             each: Any = {"row": row, "place": row, "alternatives": [{"label": "a"}], "sure": True, "revision": 1}
             state = "open" if row == 9 else "decided"
-            session.add(tables.ReviewRow(review_id="q" * 32, state=state, label="b" if row < 5 else "a", **each))
+            session.add(tables.ReviewRow(review_id="q" * 32, state=state, labels=["b" if row < 5 else "a"], **each))
         session.commit()
     assert collect(factory) == 0  # nobody has decided anything since
     with factory() as session:
-        opinion: Any = {"label": "b", "arbiter": False, "decided_at": db_now()}
+        opinion: Any = {"labels": ["b"], "arbiter": False, "decided_at": db_now()}
         session.add(tables.ReviewOpinion(review_id="q" * 32, row=0, person="ann", **opinion))
         session.commit()
     assert collect(factory) == 1
@@ -208,3 +209,39 @@ def test_old_entries_of_the_log_are_forgotten(factory: sessionmaker[Session], se
         session.execute(update(D).values(created_at=D.created_at - deliveries.KEPT_SECONDS - 1.0))
         session.commit()
         assert deliveries.forget(session) == 2
+
+
+def test_for_a_day_both_secrets_sign_and_the_newest_after_it(
+    factory: sessionmaker[Session], secret: str, receiver: Receiver
+) -> None:
+    with confine(factory(), Scope(DEFAULT, "ann")) as session:
+        newest = service.rotate_secret(session, "hook").secret
+    assert newest != secret
+    for signers in ([newest, secret], [newest]):
+        end_job(factory, f"{len(signers)}" * 32)
+        assert (collect(factory), deliveries.deliver(factory, nullcontext())) == (1, 1)
+        _, headers, body = receiver.received[-1]
+        id, stamp = headers["webhook-id"], int(headers["webhook-timestamp"])
+        assert headers["webhook-signature"] == " ".join(signature(each, id, stamp, body) for each in signers)
+        with factory() as session:
+            session.execute(update(W).values(former_until=W.former_until - service.FORMER_SECONDS))
+            session.commit()
+
+
+def test_a_delivery_is_sent_again_by_hand_whatever_came_of_it(
+    factory: sessionmaker[Session], secret: str, receiver: Receiver
+) -> None:
+    end_job(factory, "a" * 32)
+    assert (collect(factory), deliveries.deliver(factory, nullcontext())) == (1, 1)
+    [row] = rows(factory)
+    for state in ("delivered", "failed", "waiting"):
+        with confine(factory(), Scope(DEFAULT, "ann")) as session:
+            session.execute(update(D).values(state=state, attempts=10, due_at=D.due_at + 3600.0))
+            session.commit()
+            again = service.retry(session, "hook", row.id)
+        assert (again.state, again.attempts, again.delivered_at) == ("waiting", 0, None)
+        assert deliveries.deliver(factory, nullcontext()) == 1
+    assert [headers["webhook-id"] for _, headers, _ in receiver.received] == [row.id] * 4
+    assert (rows(factory)[0].state, rows(factory)[0].attempts) == ("delivered", 1)
+    with confine(factory(), Scope(DEFAULT, "ann")) as session, pytest.raises(NotFound):
+        service.retry(session, "hook", "0" * 32)

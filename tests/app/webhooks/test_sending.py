@@ -22,7 +22,7 @@ def test_the_signature_is_that_of_standard_webhooks() -> None:
 
 
 def test_a_delivery_is_posted_with_its_headers(receiver: Receiver) -> None:
-    assert send(receiver.url, SECRET, "1", 7, b"{}").status == 204
+    assert send(receiver.url, [SECRET], "1", 7, b"{}").status == 204
     [(path, headers, body)] = receiver.received
     assert (path, body, headers["content-type"]) == ("/hook?a=b", b"{}", "application/json")
     assert (headers["webhook-id"], headers["webhook-timestamp"]) == ("1", "7")
@@ -33,7 +33,7 @@ def test_a_delivery_is_posted_with_its_headers(receiver: Receiver) -> None:
 @pytest.mark.parametrize("status", [302, 307, 404, 500])
 def test_other_answers_are_failures_and_redirects_are_not_followed(receiver: Receiver, status: int) -> None:
     receiver.status = status
-    sent = send(receiver.url, SECRET, "1", 7, b"{}")
+    sent = send(receiver.url, [SECRET], "1", 7, b"{}")
     assert (sent.status, str(status) in str(sent.error)) == (status, True)
     assert len(receiver.received) == 1
 
@@ -41,7 +41,7 @@ def test_other_answers_are_failures_and_redirects_are_not_followed(receiver: Rec
 def test_who_does_not_listen_is_an_error(receiver: Receiver) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        sent = send(f"http://localhost:{free.getsockname()[1]}/", SECRET, "1", 7, b"{}")
+        sent = send(f"http://localhost:{free.getsockname()[1]}/", [SECRET], "1", 7, b"{}")
     assert sent.status is None
     assert "refused" in str(sent.error).lower()
 
@@ -66,15 +66,15 @@ def test_urls_that_are_not_allowed_are_refused(url: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         check_url(url)
     assert said in refused.value.errors[0].detail
-    assert said in str(send(url, SECRET, "1", 7, b"{}").error)
+    assert said in str(send(url, [SECRET], "1", 7, b"{}").error)
 
 
 def test_private_addresses_and_plain_http_are_refused_by_default(
     receiver: Receiver, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(webhook_hosts="*", webhook_private=False)
-    assert "not encrypted" in str(send(receiver.url, SECRET, "1", 7, b"{}").error)
-    assert "private addresses" in str(send(receiver.url.replace("http", "https"), SECRET, "1", 7, b"{}").error)
+    assert "not encrypted" in str(send(receiver.url, [SECRET], "1", 7, b"{}").error)
+    assert "private addresses" in str(send(receiver.url.replace("http", "https"), [SECRET], "1", 7, b"{}").error)
     asked: list[Any] = []
 
     def connect(address: tuple[str, int], timeout: float) -> socket.socket:
@@ -84,7 +84,7 @@ def test_private_addresses_and_plain_http_are_refused_by_default(
     found = [(0, 0, 0, "", ("10.0.0.1", 443)), (0, 0, 0, "", ("93.184.216.34", 443))]
     monkeypatch.setattr("app.webhooks.sending.socket.getaddrinfo", lambda *_, **__: found)
     monkeypatch.setattr("app.webhooks.sending.socket.create_connection", connect)
-    assert "not now" in str(send("https://x.example/", SECRET, "1", 7, b"{}").error)
+    assert "not now" in str(send("https://x.example/", [SECRET], "1", 7, b"{}").error)
     assert asked == [("93.184.216.34", 443)]  # the checked address, not the name again
     assert receiver.received == []
 

@@ -28,6 +28,11 @@ def test_a_webhook_is_made_shown_without_its_secret_and_deleted(
         assert made["secret"] not in each.text
     assert found[0].json() == {name: value for name, value in made.items() if name != "secret"}
     problem(client.post(API, json=body), 409, "conflict")
+    rotated = client.post(f"{API}/hook/secret")
+    assert (rotated.status_code, rotated.headers["cache-control"]) == (200, "no-store")
+    assert rotated.json()["secret"] not in (made["secret"], None)
+    assert rotated.json()["secret"] not in client.get("/api/v1/audit").text
+    problem(client.post(f"{API}/hook/deliveries/none/retry"), 404, "not_found")
     assert client.delete(f"{API}/hook").status_code == 204
     problem(client.get(f"{API}/hook"), 404, "not_found")
 
