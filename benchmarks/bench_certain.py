@@ -1,7 +1,7 @@
 """Which share of test rows has a certain answer at which gap, and how much sooner can training end?
 
-C = 1, no bias, one thread; one training goes on from gap to gap. Beside the share that the gap proves is the share of rows
-that are answered as at the smallest gap: the difference is what the bound misses.
+C = 1, no bias, one thread; one training goes on from gap to gap. Beside the share that the gap proves is the share of
+rows that are answered as at the smallest gap: the difference is what the bound misses.
 """
 
 import argparse
@@ -65,8 +65,8 @@ def main() -> None:
     header = ["set", "classes", "test rows", "method", *(f"at {gap:g}" for gap in GAPS)]
     header += [f"epochs / s to {gap:g}" for gap in GAPS]
     note = (
-        "Test rows with a certain answer / test rows answered as at the smallest gap. Epochs and processor seconds count "
-        f"from the start. C = 1, no bias; a training ends after {chosen.seconds:g} s."
+        "Test rows with a certain answer / test rows answered as at the smallest gap. Epochs and processor seconds "
+        f"count from the start. C = 1, no bias; a training ends after {chosen.seconds:g} s."
     )
     write("Certain answers by gap", header, rows, note)
 
