@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from solvers.core.base import Params, Solver, State, Step, relative_gap
+from solvers.core.certain_training import certified_model
 from solvers.core.problem import Problem
 from solvers.estimator.fitted import FittedClassifier
 from solvers.estimator.input import (
@@ -285,7 +286,7 @@ class PolymarginClassifier(FittedClassifier):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.model_ = solver.model(problem, last.state)
+        self.model_ = certified_model(solver, problem, last.state, last.primal, last.dual)
         self.gap_ = relative_gap(last.primal, last.dual)
         self.n_iter_ = last.epoch
         return last.state

@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from solvers.core.certain_answers import certain
 from solvers.core.model import Model
 from solvers.estimator.input import are_sets, indicators_of, sets_of_indicators
 from solvers.labels.label_sets import names_of, of_names
-from solvers.numerics.array_types import AnyFloats, Array, Floats
+from solvers.numerics.array_types import AnyFloats, Array, Bools, Floats
 from solvers.registry import SOLVERS, find
 
 
@@ -73,6 +74,21 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = self.decision_function(X)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
+
+    def certain(self, X: Any) -> Bools:
+        """Which examples the exact optimum gives the same label, bool, shape (n_samples,); False says nothing.
+
+        See :mod:`solvers.core.certain_answers`.
+
+        Raises
+        ------
+        AttributeError
+            The gap of the method does not bound its answers, or training has ended without one.
+        """
+        X = self._rows(X)
+        if self.model_.reach is None:
+            raise AttributeError(f"{self.solver} has no gap that bounds its answers, or has ended without one")
+        return certain(self.model_, X)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """The share of examples whose label, or whose set of labels with all above them, is predicted right."""

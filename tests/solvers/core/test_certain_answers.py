@@ -12,11 +12,12 @@ from solvers.core.certain_training import MEASURE, UntilCertain, certified_model
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
+from solvers.estimator.classifier import PolymarginClassifier
 from solvers.registry import SOLVERS, make
 from tests.solvers.problems import small
 
 BOUNDED = sorted(name for name, method in SOLVERS.items() if method.bounds_answers)
-# two ways through the same code, and those that tell where the model is apart from its dual variables
+# a bias that is held back, weights apart from those that the dual variables make, and a method of each kind
 WAYS: list[tuple[str, dict[str, Any]]] = [
     ("crammer_singer", {"bias": 1.0}),
     ("lee_lin_wahba", {"algorithm": "interior"}),
@@ -122,3 +123,11 @@ def test_training_ends_at_its_own_tol_where_answers_tie() -> None:
     assert last.converged
     assert last.gap <= 1e-3
     assert last.measures[MEASURE] == 0.0
+
+
+def test_a_fitted_classifier_says_it_of_rows_and_one_without_a_bound_says_why() -> None:
+    problem, X = small(), rows(0)
+    fitted = PolymarginClassifier("weston_watkins", tol=1e-4).fit(problem.X, problem.y)
+    np.testing.assert_array_equal(fitted.certain(X), certain(fitted.model_, X))
+    with pytest.raises(AttributeError, match="centroids has no gap"):
+        PolymarginClassifier("centroids").fit(problem.X, problem.y).certain(X)
