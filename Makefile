@@ -107,6 +107,7 @@ $(VENV)/installed-dev: $(INPUTS) | $(BIN)/pip
 # Reports what cannot be installed, and its tests are skipped; chromium comes from the system and needs root.
 $(VENV)/installed-browser: $(VENV)/installed-dev
 	@$(INSTALL) --editable ".[browser]" || echo "playwright could not be installed: the browser tests are skipped" >&2
+	@$(INSTALL) --editable ".[notebook]" || echo "nbclient could not be installed: the notebook test is skipped" >&2
 	@command -v chromium google-chrome >/dev/null || apt-get install --yes --no-install-recommends chromium \
 	>/dev/null 2>&1 || echo "chromium was not found, and apt-get could not install it: the browser tests are skipped" >&2
 	@npm install --silent --no-save --prefix build/browser axe-core >/dev/null 2>&1 || \

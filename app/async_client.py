@@ -40,6 +40,9 @@ class AsyncClient:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *dir(self._client)]
 
+    def __repr__(self) -> str:
+        return f"<AsyncClient of {self._client.url}>"
+
     async def close(self) -> None:
         await run(self._client.close)
 
@@ -76,7 +79,7 @@ class _Awaited:
 
 
 def _attribute(owner: Any, name: str) -> Any:
-    if name.startswith("_"):
+    if name.startswith("_") and name != "_repr_html_":
         raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
     value = getattr(owner, name)
     if inspect.ismethod(value) and _CLIENT_MODULE.fullmatch(value.__func__.__module__):

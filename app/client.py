@@ -307,7 +307,7 @@ class Client:
         self._transport.close()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__.removeprefix('_')} of {self.url}>"
+        return f"<Client of {self.url}>"
 
     def __enter__(self) -> Self:
         return self

@@ -7,6 +7,11 @@ from pydantic import BaseModel
 B = TypeVar("B", bound=BaseModel)
 
 
+def kind_of(answer: object) -> str:
+    """The name of an answer's class, without what it is a page of."""
+    return type(answer).__name__.partition("[")[0]
+
+
 class Shown:
     """An answer with a short ``repr`` and an HTML view; :mod:`app.display.cards` says what both have."""
 
@@ -14,7 +19,7 @@ class Shown:
         from app.display.cards import card
 
         found = card(self)
-        return f"<{type(self).__name__} {': '.join(filter(None, [found.title, ', '.join(found.brief)]))}>"
+        return f"<{kind_of(self)} {': '.join(filter(None, [found.title, ', '.join(found.brief)]))}>"
 
     def __str__(self) -> str:
         return repr(self)
@@ -23,7 +28,7 @@ class Shown:
         from app.display.cards import card
         from app.display.html import html
 
-        return html(type(self).__name__, card(self))
+        return html(kind_of(self), card(self))
 
     def _related(self, answer: type[B], path: str, **params: str | int) -> B | None:
         """A related answer of the service; None if it is not available, or if the answer has no connection."""

@@ -85,8 +85,10 @@ def receive_file(transport: Transport, path: str, file: Path, query: Mapping[str
 
 
 def _pieces(file: Path, sent: Update | None) -> Iterator[bytes]:
+    n_sent = 0
     with file.open("rb") as opened:
         while piece := opened.read(CHUNK_BYTES):
             yield piece
+            n_sent += len(piece)
             if sent is not None:
-                sent(opened.tell(), "")
+                sent(n_sent, "")

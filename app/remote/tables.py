@@ -48,9 +48,9 @@ def package_of(data: object) -> str:
 
 def is_table(data: object) -> bool:
     """Whether data has named columns: a DataFrame, or what gives itself as an Arrow table."""
-    return (package_of(data) in ("pandas", "polars") and hasattr(data, "columns")) or (
-        hasattr(data, "__arrow_c_stream__") and not is_column(data)
-    )
+    if package_of(data) in ("pandas", "polars"):
+        return type(data).__name__ == "DataFrame"
+    return hasattr(data, "__arrow_c_stream__") and not is_column(data)
 
 
 def is_column(data: object) -> bool:
@@ -64,6 +64,7 @@ def rows_of(data: Any) -> list[dict[str, Any]]:
     """The rows of a table as mappings of plain values, in which NaN, NaT and NA are None."""
     package = package_of(data)
     if package == "pandas":
+        _require_unique(data)
         columns = {str(name): [_plain(value) for value in data[name].tolist()] for name in data.columns}
     elif package == "polars":
         columns = {name: [_plain(value) for value in data[name].to_list()] for name in data.columns}
@@ -78,8 +79,6 @@ def rows_of(data: Any) -> list[dict[str, Any]]:
 
 def _written(data: Any, folder: Path) -> Path:
     package = package_of(data)
-    if package == "polars":
-        data = data.collect() if hasattr(data, "collect") else data
     if is_table(data):
         _require_rows(len(data) if hasattr(data, "__len__") else None)
         path = folder / "rows.parquet"

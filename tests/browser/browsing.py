@@ -78,15 +78,16 @@ def end(process: subprocess.Popen[str]) -> None:
 
 
 def picture(page: Any, wanted: bool, name: str, height: int = 900) -> None:
-    """Take a picture for the documentation, where that is wanted, of the upper part of the window.
-
-    It has 128 colours, which nobody sees, and half the bytes.
-    """
+    """Take a picture for the documentation, where that is wanted, of the upper part of the window."""
     if wanted:
         page.mouse.move(0, 0)
         clip = {"x": 0, "y": 0, "width": 1280, "height": height}
-        taken = Image.open(io.BytesIO(page.screenshot(clip=clip))).convert("RGB")
-        taken.quantize(128).save(ROOT / "docs/how-to/pictures" / f"dashboard-{name}.png", optimize=True)
+        small_png(page.screenshot(clip=clip), ROOT / "docs/how-to/pictures" / f"dashboard-{name}.png")
+
+
+def small_png(taken: bytes, path: Path) -> None:
+    """Write a picture with 128 colours, which nobody sees, and half the bytes."""
+    Image.open(io.BytesIO(taken)).convert("RGB").quantize(128).save(path, optimize=True)
 
 
 def signed_in(page: Any, url: str, key: str) -> Any:
