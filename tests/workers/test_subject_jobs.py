@@ -100,8 +100,8 @@ def test_a_ranker_of_all_concepts_is_the_same_at_every_door(
     first = answer["labels"][0]
     assert (first["label"], first["seen"], first["names"]) == ("u:glazing", False, {"en": "Glazing"})
     assert answer["top"][0]["label"] == "u:glazing"
-    told = json.dumps(answer["explanation"])
-    assert "name of Glazing" in told
+    explained = json.dumps(answer["explanation"])
+    assert "name of Glazing" in explained
     assert thresholds.of_version(cache, "default", "m", 1).points
     sure = _ask(loaded, "The weaving with a loom, day 2", min_precision=0.3)
     assert sure["sure_from"]["threshold"] is not None
