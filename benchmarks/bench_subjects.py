@@ -1,10 +1,11 @@
 """Concepts of a vocabulary: `subjects` beside what its learnt scores find alone.
 
-    python -m benchmarks.bench_subjects [--characters] [kirjastonhoitaja] [makupalat] [tib-core.en]
+    python -m benchmarks.bench_subjects [--characters] [--auto] [kirjastonhoitaja] [makupalat] [tib-core.en]
 
 Needs the corpora beside the repository, in ``../shared/data``. F1@5 is the mean over rows of the F1 of the five best
 concepts, as in Annif's `eval`; `unseen` is the share of true concepts without training rows among the first ten. With
-`--characters` the terms are lemmas and runs of three to five characters.
+`--characters` the terms are lemmas and runs of three to five characters. With `--auto`, `auto` is trained without
+names and with them, each with its own recipe.
 """
 
 import lzma
@@ -18,8 +19,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from app.datasets.recipe_schemas import TextRecipe
+from app.datasets.recipe_schemas import TextRecipe, default_recipe
 from app.features.named_text import ConceptName, NamedTextFeatures
+from app.features.text import TextFeatures
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.plain_file import plain_file
@@ -27,7 +29,7 @@ from app.hierarchies.schemas import HierarchyOptions
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
-from solvers.methods.subjects import Subjects, SubjectsParams
+from solvers.registry import make
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 Rows = list[tuple[str, list[str]]]
@@ -101,8 +103,8 @@ def measured(scores: Iterator[np.ndarray], Y: sp.csr_matrix, seen: np.ndarray) -
     return float(np.mean(f1)), float(np.mean(ndcg)), hit / max(1, unseen)
 
 
-def trained(problem: Problem) -> tuple[Model, float]:
-    begun, solver = time.process_time(), Subjects(SubjectsParams(), seed=0)
+def trained(problem: Problem, method: str = "subjects") -> tuple[Model, float]:
+    begun, solver = time.process_time(), make(method, {}, seed=0)
     for step in solver.steps(problem):
         last = step
     return solver.model(problem, last.state), time.process_time() - begun
@@ -110,44 +112,58 @@ def trained(problem: Problem) -> tuple[Model, float]:
 
 def by_rows(model: Model, X: sp.csr_matrix) -> Iterator[np.ndarray]:
     for begin in range(0, X.shape[0], 64):
-        yield from np.asarray(model.scores(X[begin : begin + 64]))
+        yield from np.asarray(model.ranking(X[begin : begin + 64]).values)
 
 
-def bench(corpus: str, *, characters: bool = False) -> None:
+def shown(name: str, model: Model, took: float, X: sp.csr_matrix, Y: sp.csr_matrix, seen: np.ndarray) -> None:
+    begun = time.process_time()
+    f1, ndcg, unseen = measured(by_rows(model, sp.csr_matrix(X[:, : model.n_features])), Y, seen)
+    each = 1000 * (time.process_time() - begun) / X.shape[0]
+    print(
+        f"  {name:14} F1@5 {f1:.3f}  nDCG@10 {ndcg:.3f}  unseen {unseen:.3f}  training {took:.0f} processor s  "
+        f"{each:.1f} ms a text  {model.nbytes / 1e6:.0f} MB",
+        flush=True,
+    )
+
+
+def bench(corpus: str, *, characters: bool = False, auto: bool = False) -> None:
     file, language = CORPORA[corpus]
     train, test = parts(corpus)
     labels = [label for _, some in (*train, *test) for label in some]
     concepts, names = vocabulary(file, labels, language)
     texts, held_out = [text for text, _ in train], [text for text, _ in test]
-    begun = time.process_time()
-    recipe = TextRecipe(lemmas=(language,), char_ngrams=(3, 5) if characters else None)  # type: ignore[arg-type]
-    features, X = NamedTextFeatures.fit(texts, recipe, names, concepts)
-    X_test = features.transform(held_out)
-    print(
-        f"{corpus}: {len(train)} rows, {len(concepts)} concepts, features {time.process_time() - begun:.0f} processor s"
-    )
     Y, Y_test = targets(train, concepts), targets(test, concepts)
     seen = np.bincount(Y.indices, minlength=len(concepts)) > 0
-    problem = Problem.check_sets(X, Y, Taxonomy.flat(concepts))
-    block = features.block()
-    n_terms = block.first
-    bare = replace(problem, X=sp.csr_matrix(X[:, :n_terms]))
-    for name, some, of in (
-        ("without names", bare, X_test[:, :n_terms]),
-        ("subjects", replace(problem, names=block), X_test),
-    ):
+    tree = Taxonomy.flat(concepts)
+    print(f"{corpus}: {len(train)} rows, {len(concepts)} concepts")
+
+    def prepared(recipe: TextRecipe, *, named: bool = True) -> tuple[Problem, sp.csr_matrix]:
+        begun, block = time.process_time(), None
+        if named:
+            features, X = NamedTextFeatures.fit(texts, recipe, names, concepts)
+            X_test, block = features.transform(held_out), features.block()
+        else:
+            terms, X = TextFeatures.fit(texts, recipe)
+            X_test = terms.transform(held_out)
+        print(f"  features of {recipe.summary()}: {time.process_time() - begun:.0f} processor s", flush=True)
+        return replace(Problem.check_sets(X, Y, tree), names=block), X_test
+
+    if auto:
+        for named in (False, True):
+            problem, X_test = prepared(default_recipe("auto", len(concepts), language, named=named), named=named)
+            model, took = trained(problem, "auto")
+            shown("auto, names" if named else "auto", model, took, X_test, Y_test, seen)
+            for trial in model.record["trials"]:
+                found = trial["measures"]
+                what = f"{trial['solver']} {trial['params']}"
+                print(f"    {what}: nDCG@10 {found['ndcg']:.3f}, {found['seconds']:.0f} s", flush=True)
+        return
+    problem, X_test = prepared(TextRecipe(lemmas=(language,), char_ngrams=(3, 5) if characters else None))  # type: ignore[arg-type]
+    for name, some in (("without names", problem.of_terms), ("subjects", problem)):
         model, took = trained(some)
-        begun = time.process_time()
-        f1, ndcg, unseen = measured(by_rows(model, sp.csr_matrix(of)), Y_test, seen)
-        each = 1000 * (time.process_time() - begun) / len(test)
-        print(
-            f"  {name:14} F1@5 {f1:.3f}  nDCG@10 {ndcg:.3f}  unseen {unseen:.3f}  training {took:.0f} processor s  "
-            f"{each:.1f} ms a text  {model.nbytes / 1e6:.0f} MB",
-            flush=True,
-        )
+        shown(name, model, took, X_test, Y_test, seen)
 
 
 if __name__ == "__main__":
-    asked = [each for each in sys.argv[1:] if each != "--characters"]
-    for chosen in asked or list(CORPORA):
-        bench(chosen, characters="--characters" in sys.argv)
+    for chosen in [each for each in sys.argv[1:] if not each.startswith("--")] or list(CORPORA):
+        bench(chosen, characters="--characters" in sys.argv, auto="--auto" in sys.argv)

@@ -49,6 +49,8 @@ class Classifier:
             return self._terms(instances, params, "features/")
         if kind == "table":
             return self._table(instances, params)
+        if kind == "named_text":
+            raise ValueError("this script finds no names of concepts; the model is imported into Polymargin")
         X = sp.csr_matrix(instances, dtype=float)
         X = X[:, self.archive["features/used"]] if "used" in self.features["arrays"] else X
         return self._scaled(X.toarray(), params["recipe"]) if kind == "scaled" else X
@@ -244,7 +246,7 @@ def main(arguments: list[str]) -> None:
         asked: list[Any] = instances
         if kind == "table":
             asked = [json.loads(instance) for instance in instances]
-        elif kind != "text":
+        elif kind not in ("text", "named_text"):
             asked = [[float(number) for number in instance.split(",")] for instance in instances]
         labels = classifier.predict(asked)
     except (ArithmeticError, AttributeError, IndexError, ValueError) as error:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.errors import InvalidInput, Item
-from app.features.base import Features
+from app.features.base import OF_TEXTS, Features
 from solvers.core.model import Model
 
 
@@ -61,7 +61,7 @@ def flat_machine(model: Model, features: Features, format: str, most_bytes: int)
     """
     weights = model.linear_weights()
     fault = None
-    if features.kind == "text":
+    if features.kind in OF_TEXTS:
         fault = f"it reads texts, which {format} has no words for; the archive has a script that does"
     elif features.kind == "table":
         fault = f"it reads a table, which {format} does not; the archive has a script that does"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from app.features.base import OF_TEXTS
 from app.jobs.request_schemas import CopyOf
 from app.models.schemas import ModelVersion
 
@@ -18,11 +19,11 @@ def model_card(version: ModelVersion, features: str, kind: str) -> str:
     ----------
     version : ModelVersion
     features : str
-        "text", "sparse", "scaled" or "table".
+        "text", "named_text", "sparse", "scaled" or "table".
     kind : str
         Of the model, as its manifest names it.
     """
-    task = "text-classification" if features == "text" else "tabular-classification"
+    task = "text-classification" if features in OF_TEXTS else "tabular-classification"
     front: dict[str, Any] = {
         "library_name": "polymargin",
         "pipeline_tag": task,

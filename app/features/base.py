@@ -16,6 +16,8 @@ from scipy.sparse import csr_matrix
 from app.datasets.recipe_schemas import TableColumns
 
 Instance = Mapping[str, Any] | Sequence[float]
+# kinds of features whose instances are texts
+OF_TEXTS = ("text", "named_text")
 Row = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
 
 

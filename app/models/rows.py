@@ -7,6 +7,7 @@ from scipy.sparse import csr_matrix
 from app.errors import InvalidInput
 from app.features.base import Features, InstanceError
 from app.features.columns import SparseFeatures
+from app.features.named_text import NamedTextFeatures
 from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
@@ -18,10 +19,11 @@ def matrix(corpus: Corpus, features: Features, rows: NDArray[np.int64]) -> csr_m
     """The features of some rows, shape (len(rows), n_features); raises InvalidInput where they do not fit."""
     held = corpus.texts
     texts = None if held is None else (held[row] for row in rows.tolist())
-    if isinstance(features, TextFeatures):
+    if isinstance(features, (TextFeatures, NamedTextFeatures)):
         if texts is None or corpus.kind == "table":
             raise InvalidInput(f"the model reads texts, and the dataset holds {HELD[corpus.kind]}")
-        return features.transform(texts)
+        # names are sought in texts that are read once more
+        return features.transform(texts if isinstance(features, TextFeatures) else list(texts))
     if isinstance(features, TableFeatures):
         if corpus.kind == "text" or corpus.X is None or corpus.feature_names is None:
             raise InvalidInput(f"the model reads the columns of a table, and the dataset holds {HELD[corpus.kind]}")

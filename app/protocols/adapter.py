@@ -17,6 +17,7 @@ from app.access.authentication import admit
 from app.access.keys import Principal
 from app.access.schemas import Role
 from app.errors import InvalidInput, Item, Malformed, PolymarginError
+from app.features.base import OF_TEXTS
 from app.features.names import list_widths
 from app.http.parameters import opened
 from app.http.problems import items, problem_of, refused_parameters
@@ -159,4 +160,4 @@ def lists_of(loaded: LoadedModel) -> dict[str, int]:
 
 def reads_texts(loaded: LoadedModel) -> bool:
     """Whether the model's instances are texts."""
-    return loaded.features.kind == "text"
+    return loaded.features.kind in OF_TEXTS

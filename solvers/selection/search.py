@@ -143,10 +143,13 @@ class Search:
             members.append(task.member(solver, self.views.of(trial.family).problem, progress.final[place]))
         model = task.model(members, progress.pool, progress.kept)
         model.report = {"trials": float(np.isfinite(progress.results[:, 0]).sum())} | progress.found
-        model.record = {"trials": self.leaderboard(progress), "members": self._members(progress)}
-        if progress.left_out:
-            model.record["left_out"] = self._missing(progress)
+        model.record = {**self.record(progress), "members": self._members(progress)}
         return model
+
+    def record(self, progress: Progress) -> dict[str, Any]:
+        """The trials that were made, and those that were left out, where some were."""
+        missing = {"left_out": self._missing(progress)} if progress.left_out else {}
+        return {"trials": self.leaderboard(progress), **missing}
 
     def without_current(self, state: State) -> State:
         """The state without the trial that is under way, or the next one, which has ended the last attempts."""

@@ -25,8 +25,8 @@ from solvers.selection.tasks import Choice, Scores
 
 # columns of a table: the place of an own label in the ranking, from 1, and -1 of all other pairs; the rest of pairs
 _PLACE, _LOG_ODDS, _COUNT, _TRUE, _PREDICTED = range(5)
-# lines of a row, about
-_LINES = 400
+# numbers of a row in the sense of memory, about: it has some 200 lines, of which five numbers each are kept
+_NUMBERS = 600
 _ROWS = 64
 
 
@@ -53,7 +53,7 @@ class VocabularySets:
         return solver.model(problem, state)
 
     def n_scores(self, n_rows: int) -> int:
-        return n_rows * _LINES
+        return n_rows * _NUMBERS
 
     def scores(self, model: Model, X: sp.csr_matrix, fold: int) -> Floats32:
         labels, own = self._labels[fold], self._own[fold]

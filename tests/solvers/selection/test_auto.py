@@ -21,6 +21,7 @@ from solvers.selection.held_out import folds_of, held_out_rows
 from solvers.selection.progress import Outcome, Progress, bounds_of
 from solvers.selection.search import Options, Search
 from solvers.selection.single_labels import SingleLabels
+from solvers.selection.views import View, Views
 
 CANDIDATES = [
     {"solver": "one_vs_rest", "params": {"loss": "squared_hinge"}, "grid": {"C": [0.1, 1.0]}},
@@ -183,8 +184,8 @@ def test_after_the_budget_no_trial_is_begun():
 
 
 def searching(problem, families, folds, options) -> Search:
-    task = SingleLabels(problem, held_out_rows(folds))
-    return Search(problem, task, families, folds, options, seed=0, threads=1)
+    views = Views(View(problem, SingleLabels(problem, held_out_rows(folds))))
+    return Search(views, families, folds, options, seed=0, threads=1)
 
 
 def path_of(losses: dict[float, float], *Cs: float) -> list[float]:
