@@ -21,7 +21,7 @@ from app.jobs.schemas import stored_request
 from app.models import aliases
 from app.models import service as models
 from app.models.schemas import ModelVersion
-from app.predictions import codes, explanations, thresholds
+from app.predictions import answers, codes, explanations, thresholds
 from app.rules import feedback
 from app.rules import service as rules
 from app.schemas import NAME_PATTERN
@@ -67,6 +67,8 @@ def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = 
         extensions=EXTENSIONS,
         has_probabilities=bool(model.versions)
         and thresholds.are_kept(request.app.state.models, request.state.key.workspace, model.id, model.versions[0]),
+        are_sets=bool(model.versions)
+        and answers.are_sets(request.app.state.models, request.state.key.workspace, model.id, model.versions[0]),
         call=call,
     )
 

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from app.errors import PolymarginError
 from app.hierarchies.label_facts import LabelFacts
 from app.predictions.allowed_labels import Allowed
-from app.predictions.model_cache import LoadedModel
+from app.predictions.model_cache import LoadedModel, ModelCache
 from app.predictions.sure_answers import Used
 from solvers.labels.label_sets import own_labels as own_of_sets
 from solvers.metrics.ranking import Ranking
@@ -72,6 +73,14 @@ def labels_of_set(
     places = np.array([loaded.places[label] for label in own], np.int64)
     order = np.argsort(-scores[places], kind="stable").tolist() if own else []
     return [{**_set_label(loaded, own[at], scores, used, allowed), **facts.get(own[at], _NOTHING)} for at in order]
+
+
+def are_sets(cache: ModelCache, workspace: str, ref: str, number: int) -> bool:
+    """Whether a version predicts sets of labels; False if it is unread."""
+    try:
+        return cache.get((workspace, ref, number, None)).model.names_sets
+    except PolymarginError:
+        return False
 
 
 def own_labels(loaded: LoadedModel, nodes: Iterable[tuple[str, str | None]]) -> list[str]:

@@ -132,7 +132,7 @@ def read(session: Session, cache: ModelCache, ref: str, path: Path, new_labels: 
     n_empty = 0
     for line in lines:
         try:
-            asked = _request(line, id, rows, known, separator)
+            asked = _request(line, id, rows, before, known, separator)
         except (_LineError, UnknownLabel) as error:
             problems.append(LineProblem(line=line.number, row=_whole(line.cells["row"]), detail=str(error)))
             continue
@@ -197,9 +197,17 @@ def _decide(session: Session, id: str, row: int, request: DecisionRequest, revis
 
 
 def _request(
-    line: _Line, id: str, rows: Mapping[int, _Row], known: WrittenLabels, separator: str | None
+    line: _Line,
+    id: str,
+    rows: Mapping[int, _Row],
+    before: Mapping[int, tables.ReviewOpinion],
+    known: WrittenLabels,
+    separator: str | None,
 ) -> tuple[_Row, DecisionRequest, int] | None:
-    """The row of a line, its decision and the revision that it had; None without a decision. Raises _LineError."""
+    """The row of a line, its decision and the revision that it had; None without a decision. Raises _LineError.
+
+    A decision that the caller has made before keeps its comment where the line has none.
+    """
     written, comment = line.cells["decision"], line.cells["comment"] or None
     checked = bool(line.cells[_CHECKED]) and separator is not None
     if not (written or comment or checked):
@@ -221,6 +229,9 @@ def _request(
         fillings = [_filling(row.alternatives, row.labels)]
         fillings += [_filling(row.alternatives, None)] if revision != row.revision else []
         left = not checked and (not labels or any(decisions.same_labels(labels, each) for each in fillings))
+    own = before.get(number)
+    if own is not None and decisions.same_labels(own.labels, labels):
+        return row, DecisionRequest(labels=labels, comment=comment or own.comment), revision
     if left and comment is None:
         return None
     if left:

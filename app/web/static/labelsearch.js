@@ -5,7 +5,7 @@ import { element, faults, number } from "./words.js";
 
 const MOST = 12;
 
-// `choose` gets the label; `leave` puts the focus back.
+// `choose` gets the label, and what is known of it; `leave` puts the focus back.
 export function labelSearch({ queue, language, choose, leave }) {
   const input = document.getElementById("label-search");
   const list = document.getElementById("found-labels");
@@ -31,14 +31,14 @@ export function labelSearch({ queue, language, choose, leave }) {
     list.replaceChildren(...found.map(({ item }) => item));
     list.hidden = found.length === 0;
     input.setAttribute("aria-expanded", String(found.length > 0));
-    mark(found.length && !found[0].unknown ? 0 : -1);
+    mark(found.length && found[0].facts ? 0 : -1);
   }
 
-  function option(at, label, children, unknown = false) {
+  function option(at, label, children, facts = null) {
     const item = element("li", { id: `found-${at}`, role: "option", "aria-selected": "false" }, ...children);
     item.addEventListener("mousedown", (event) => event.preventDefault());  // the field keeps the focus
-    item.addEventListener("click", () => choose(label));
-    return { label, item, unknown };
+    item.addEventListener("click", () => choose(label, facts));
+    return { label, item, facts };
   }
 
   async function look() {
@@ -52,14 +52,14 @@ export function labelSearch({ queue, language, choose, leave }) {
     try {
       const { labels, n_labels: total } = await get(`${queue}/labels?limit=${MOST}&${language}&search=${encodeURIComponent(text)}`);
       if (mine !== newest) return;
-      const found = labels.map((each, at) => option(at, each.label, [element("span", { class: "code" }, each.label), each.name && each.name !== each.label ? element("span", {}, ` ${each.name}`) : null, each.path.length ? element("small", {}, each.path.join(" › ")) : null]));
-      if (!labels.some((each) => each.label === text)) found.push(option(labels.length, text, [element("span", { class: "muted" }, "New label "), element("span", { class: "code" }, text)], true));
+      const found = labels.map((each, at) => option(at, each.label, [element("span", { class: "code" }, each.label), each.name && each.name !== each.label ? element("span", {}, ` ${each.name}`) : null, each.path.length ? element("small", {}, each.path.join(" › ")) : null], each));
+      if (!labels.some((each) => each.label === text)) found.push(option(labels.length, text, [element("span", { class: "muted" }, "New label "), element("span", { class: "code" }, text)]));
       show(found);
       count.textContent = total > labels.length ? `${number(labels.length)} of ${number(total)} labels` : total ? `${number(total)} ${total === 1 ? "label" : "labels"}` : "No label matches.";
     } catch (error) {
       if (mine !== newest) return;
       // without the model's labels, what is typed can be a label all the same
-      show([option(0, text, [element("span", { class: "muted" }, "New label "), element("span", { class: "code" }, text)], true)]);
+      show([option(0, text, [element("span", { class: "muted" }, "New label "), element("span", { class: "code" }, text)])]);
       count.replaceChildren(faults(error));
     }
   }
@@ -80,7 +80,7 @@ export function labelSearch({ queue, language, choose, leave }) {
     } else if (event.key === "Enter") {
       event.preventDefault();
       await pending;
-      if (active >= 0) choose(options[active].label);
+      if (active >= 0) choose(options[active].label, options[active].facts);
     } else if (event.key === "Escape") {
       event.preventDefault();
       clear();

@@ -18,6 +18,9 @@ const skip = desk.querySelector("[data-skip]");
 const back = desk.querySelector("[data-undo]");
 const queue = `/reviews/${desk.dataset.review}`;
 const { state } = desk.dataset;
+// rows have sets of labels: alternatives are switched on and off, and confirmed together
+const deciding = desk.querySelector("[data-decide]");
+const sets = deciding !== null;
 
 const CLAIMED = 5;
 const MINUTES = 15;
@@ -35,6 +38,8 @@ const ends = () => Date.now() + MINUTES * 60_000;
 const language = `language=${encodeURIComponent(navigator.language)}`;
 
 const titled = (label, name) => [element("span", { class: "code" }, label), name && name !== label ? element("span", {}, name) : null];
+
+const inWords = (labels) => labels.join(", ") || "no label";
 
 const release = (rows) => call("POST", `${queue}/release`, { rows: rows.map((row) => row.row) }, {}, true).catch(() => {});
 
@@ -61,7 +66,7 @@ function claim() {
 const known = new Map();
 
 async function describe(rows) {
-  const labels = [...new Set(rows.flatMap((row) => row.alternatives.map((each) => each.label)))].filter((label) => !known.has(label)).slice(0, 100);
+  const labels = [...new Set(rows.flatMap((row) => (row.choices ?? row.alternatives).map((each) => each.label)))].filter((label) => !known.has(label)).slice(0, 100);
   if (!labels.length) return;
   const { labels: found } = await get(`${queue}/labels?limit=${labels.length}&${language}&${labels.map((label) => `label=${encodeURIComponent(label)}`).join("&")}`);
   found.forEach((each) => known.set(each.label, each));
@@ -79,14 +84,55 @@ async function refresh() {
 }
 
 function offer(row) {
-  const buttons = row.alternatives.slice(0, MOST_KEYS).map((each, at) => {
+  const listed = sets ? row.choices : row.alternatives.slice(0, MOST_KEYS);
+  const buttons = listed.map((each, at) => {
     const facts = known.get(each.label);
     const path = facts?.path.length ? element("small", {}, facts.path.join(" › ")) : null;
-    const button = element("button", { type: "button", "aria-keyshortcuts": at + 1 }, element("kbd", {}, String(at + 1)), element("span", { class: "label" }, ...titled(each.label, each.name ?? facts?.name), path));
-    button.addEventListener("click", () => decide(each.label));
+    const key = at < MOST_KEYS ? element("kbd", {}, String(at + 1)) : null;
+    const shortcut = at < MOST_KEYS ? at + 1 : null;
+    const name = element("span", { class: "label" }, ...titled(each.label, each.name ?? facts?.name), path);
+    const button = element("button", { type: "button", "aria-keyshortcuts": shortcut, "aria-pressed": sets ? String(each.on) : null }, key, name);
+    button.addEventListener("click", (event) => {
+      pick(row, at);
+      if (sets && event.detail) reading.focus({ preventScroll: true });  // after a click Enter confirms, after Tab it switches
+    });
     return element("li", {}, button);
   });
   choices.replaceChildren(...buttons);
+  if (sets) count();
+}
+
+const chosen = (row) => row.choices.filter((each) => each.on).map((each) => each.label);
+
+function count() {
+  const n = chosen(current).length;
+  deciding.querySelector("[data-count]").textContent = n ? `${number(n)} ${n === 1 ? "label" : "labels"}` : "no label";
+}
+
+// One alternative decides the row; of a set it is switched on or off.
+function pick(row, at) {
+  if (!sets) {
+    decide([row.alternatives[at].label]);
+    return;
+  }
+  const each = row.choices[at];
+  each.on = !each.on;
+  choices.children[at].firstElementChild.setAttribute("aria-pressed", String(each.on));
+  count();
+  said.textContent = `${each.name ?? known.get(each.label)?.name ?? each.label}: ${each.on ? "on" : "off"}.`;
+}
+
+// A label that was searched for joins the set.
+function add(label, facts) {
+  if (current === null) return;
+  const old = current.choices.find((each) => each.label === label);
+  if (facts) known.set(label, facts);
+  if (old) old.on = true;
+  else current.choices.push({ label, name: facts?.name ?? null, on: true });
+  offer(current);
+  said.textContent = `${facts?.name ?? label}: on.`;
+  search.clear();
+  reading.focus({ preventScroll: true });
 }
 
 function show(row) {
@@ -102,8 +148,9 @@ function show(row) {
   title.textContent = `Row ${number(row.row)}${row.id && row.id !== row.text ? `, ${row.id}` : ""}`;
   const record = Object.entries(row.record ?? {}).filter(([, value]) => value !== null && value !== row.text);
   const cells = record.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, String(value))]);
-  const others = row.opinions.filter((each) => each.label).map((each) => element("li", {}, element("strong", {}, each.person), " ", each.label, each.comment ? `: ${each.comment}` : ""));
+  const others = row.opinions.filter((each) => each.labels).map((each) => element("li", {}, element("strong", {}, each.person), " ", inWords(each.labels), each.comment ? `: ${each.comment}` : ""));
   reading.replaceChildren(...(row.text ? [element("p", { class: "row-text" }, row.text)] : []), ...(cells.length ? [element("dl", { class: "facts" }, ...cells)] : []), ...(others.length ? [element("h3", {}, "Opinions"), element("ul", {}, ...others)] : []));
+  if (sets) row.choices ??= row.alternatives.map((each) => ({ label: each.label, name: each.name, on: each.predicted }));
   offer(row);
   comment.value = row.comment ?? "";
   search.clear();
@@ -129,16 +176,16 @@ function fail(error) {
 }
 
 // The next row is shown at once; a decision that the service refuses is reported, and its row is left to others.
-function decide(label) {
+function decide(labels) {
   if (current === null) return;
   const row = current;
-  const body = { ...(label === null ? { skip: true } : { label }), ...(comment.value.trim() ? { comment: comment.value.trim() } : {}) };
+  const body = { ...(labels === null ? { skip: true } : { labels }), ...(comment.value.trim() ? { comment: comment.value.trim() } : {}) };
   const sent = call("PUT", `${queue}/decisions/${row.row}`, body, { "If-Match": `"${row.revision}"` }, true);
   const entry = { row, comment: body.comment, sent };
   decided.push(entry);
   wrong.replaceChildren();
   counted += 1;
-  said.textContent = `Row ${number(row.row)}: ${label ?? "skipped"}. ${number(counted)} in this session.`;
+  said.textContent = `Row ${number(row.row)}: ${labels === null ? "skipped" : inWords(labels)}. ${number(counted)} in this session.`;
   sent.then(() => {
     if (finished && !waiting.length) refresh();
   }, (error) => {
@@ -162,14 +209,14 @@ async function undo() {
     const row = await call("DELETE", `${queue}/decisions/${last.row.row}?minutes=${MINUTES}`);
     counted -= 1;
     if (current !== null) waiting.unshift({ ...current, comment: comment.value });
-    show({ ...row, comment: last.comment, until: ends() });
+    show({ ...row, choices: last.row.choices, comment: last.comment, until: ends() });
     said.textContent = `The decision of row ${number(row.row)} is withdrawn.`;
   } catch (error) {
     fail(error);
   }
 }
 
-const search = labelSearch({ queue, language, choose: decide, leave: () => reading.focus() });
+const search = labelSearch({ queue, language, choose: sets ? add : (label) => decide([label]), leave: () => reading.focus() });
 
 const COMMANDS = { s: () => decide(null), u: undo, c: () => comment.focus(), "/": search.focus };
 
@@ -180,8 +227,12 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     if (!event.repeat && (current !== null || event.key === "u")) COMMANDS[event.key]();
   } else if (current !== null && /^[1-9]$/.test(event.key)) {
-    const each = current.alternatives[Number(event.key) - 1];
-    if (each && !event.repeat) decide(each.label);
+    const at = Number(event.key) - 1;
+    if (at < choices.children.length && !event.repeat) pick(current, at);
+  } else if (sets && current !== null && event.key === "Enter") {
+    if (event.repeat || event.target.closest("button, a, input, summary")) return;
+    event.preventDefault();
+    decide(chosen(current));
   } else if (current !== null && /^\p{L}$/u.test(event.key)) search.focus();  // which gets the letter
 });
 
@@ -190,6 +241,7 @@ comment.addEventListener("keydown", (event) => {
   event.preventDefault();
   reading.focus();
 });
+deciding?.addEventListener("click", () => { if (current !== null) decide(chosen(current)); });
 skip.addEventListener("click", () => decide(null));
 back.addEventListener("click", undo);
 
