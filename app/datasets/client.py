@@ -297,14 +297,14 @@ class Datasets:
 def format_of(path: Path) -> DatasetFormat | None:
     """The format of a file by its extension; None if the content must decide, as for Annif's .tsv corpora."""
     found = EXTENSIONS.get(path.with_name(plain_name(path)).suffix.lower().removeprefix("."))
-    if found == "tsv" and b"\t<" in _head(path).partition(b"\n")[0]:
+    if found == "tsv" and b"\t<" in beginning(path).partition(b"\n")[0]:
         return None
-    if found in ("csv", "jsonl") and any(key in _head(path) for key in _ANNOTATIONS):
+    if found in ("csv", "jsonl") and any(key in beginning(path) for key in _ANNOTATIONS):
         return None
     return found
 
 
-def _head(path: Path) -> bytes:
+def beginning(path: Path) -> bytes:
     """The beginning of a file, decompressed; empty if the file is damaged, which the service then reports."""
     try:
         with _OPENERS.get(path.suffix.lower(), _opened)(path) as file:

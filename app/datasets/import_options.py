@@ -16,6 +16,8 @@ _REASONS = {
     "label_lists": "its labels are never lists",
     "without_label": "its rows always have labels",
     "text_columns": "it has no text columns",
+    "text_fields": "its rows are not records with numbered fields",
+    "label_fields": "its rows are not records with numbered fields",
     "ignore_columns": "it has no columns",
     "number_columns": "it has no columns",
     "category_columns": "it has no columns",

@@ -236,6 +236,8 @@ DatasetFormat = Literal[
     "annotations",
     "xmc",
     "arff",
+    "marc",
+    "archive",
     "parquet",
     "arrow",
     "npz",
@@ -253,6 +255,12 @@ EXTENSIONS: dict[str, DatasetFormat] = {
     "ndjson": "jsonl",
     "json": "jsonl",
     "arff": "arff",
+    "mrc": "marc",
+    "marc": "marc",
+    "marcxml": "marc",
+    "zip": "archive",
+    "tar": "archive",
+    "tgz": "archive",
     "parquet": "parquet",
     "arrow": "arrow",
     "feather": "arrow",
@@ -265,6 +273,7 @@ Encoding = Literal[
 ]
 Delimiter = Literal["comma", "semicolon", "tab", "pipe"]
 _Column = Annotated[str, Field(min_length=1, max_length=200)]
+_MarcField = Annotated[str, Field(max_length=40, pattern=r"^[0-9A-Za-z]{3}([0-9A-Za-z_*]{2})?(\$[0-9a-z]+)?$")]
 _ColumnType = Annotated[str, Field(max_length=210, pattern=r"^.+=(boolean|number|date|text)$")]
 DatasetState = Literal["importing", "ready", "failed"]
 
@@ -331,6 +340,19 @@ class ImportOptions(BaseModel):
         default=(),
         max_length=50,
         description="Columns that make up the text, joined by newlines. Default: the column named text.",
+    )
+    text_fields: tuple[_MarcField, ...] = Field(
+        default=(),
+        max_length=50,
+        description="Format marc: fields that make up the text, one line each, for example 245$ab or 520. Default: "
+        "title, series, contents and summary (245$abnp, 490$a, 505, 520$ab).",
+    )
+    label_fields: tuple[_MarcField, ...] = Field(
+        default=(),
+        max_length=50,
+        description="Format marc: fields that hold the labels. 650 reads the authority id ($0) where there is one, "
+        "else the heading; 650$0 reads ids alone, 650*0 those with the second indicator 0, 082$a each subfield a. "
+        "Default: 600, 610, 611, 630, 650, 651 and 655.",
     )
     ignore_columns: tuple[_Column, ...] = Field(
         default=(), max_length=1000, description="Columns to leave out, such as dates or notes."

@@ -15,9 +15,9 @@ HEAD_BYTES = 256 << 10
 # names of the first entries that Excel, openpyxl, XlsxWriter, LibreOffice and Google write
 _OFFICE = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"xl/", b"word/")
 _OPEN_DOCUMENT = b"application/vnd.oasis.opendocument."
-_TAR = (
-    "a tar archive is not supported: write the documents into one file, as Annif TSV (one line per document: text, "
-    "tab, subjects as <uri> <uri>) or JSON lines with text and label"
+_XML = (
+    "the file is XML or HTML without MARC records: MARCXML is the XML that a dataset may have; SKOS, ClaML and MeSH's "
+    "descriptors are uploaded as hierarchies"
 )
 _FOREIGN = (
     (b"%PDF", "a PDF document; expected a table of rows"),
@@ -50,11 +50,9 @@ def binary_format(head: bytes) -> DatasetFormat | None:
             return "ods"
         if first.startswith(_OFFICE) or b"[Content_Types].xml" in head[:512]:
             return "xlsx"
-        if b".npy" not in head[:512]:
-            raise row_error(1, "the file is a zip archive: unpack it, and use gzip, bzip2, zstd or xz")
-        return "npz"
+        return "npz" if b".npy" in head[:512] else "archive"
     if head[257:262] == b"ustar":
-        raise row_error(1, _TAR)
+        return "archive"
     for magic, what in _FOREIGN:
         if head.startswith(magic):
             raise row_error(1, f"the file is {what}")
@@ -81,6 +79,8 @@ def declared_format(path: Path, options: ImportOptions) -> DatasetFormat:
     fitting = [name for name, entry in FORMATS.items() if entry.recognises and entry.recognises(lines, options)]
     if len(fitting) == 1:
         return FORMATS[fitting[0]].name
+    if not fitting and lines[0].lstrip().startswith("<"):
+        raise row_error(1, _XML)
     raise row_error(
         1,
         f"the format is ambiguous ({' or '.join(fitting)}): pass format"

@@ -17,6 +17,7 @@ from app.datasets.recipe_schemas import TableColumns
 from app.datasets.schemas import DatasetFormat, ImportOptions
 from app.formats.annotation_keys import is_annotations
 from app.formats.csv_header import DELIMITERS, cells_of, has_annif_header
+from app.formats.marc_form import is_marc
 from app.formats.plain_file import MostUnpacked, head_of, plain_file
 from app.formats.table import Parsed
 
@@ -163,6 +164,19 @@ _ENTRIES = (
             }
         ),
         _is_arff,
+    ),
+    Format(
+        "marc",
+        "MARC 21, MARCXML",
+        "app.formats.marc:parse_marc",
+        frozenset({"unlabelled", "without_label", "text_fields", "label_fields"}),
+        is_marc,
+    ),
+    Format(
+        "archive",
+        "Archive (zip, tar): Annif's texts, Mulan",
+        "app.formats.archive:parse_archive",
+        frozenset({"unlabelled", "without_label", "text_columns", "ignore_columns", "id_column", "missing"}),
     ),
     Format("parquet", "Parquet", "app.formats.arrow_tables:parse_parquet", _TABLE),
     Format("arrow", "Arrow, Feather", "app.formats.arrow_tables:parse_arrow", _TABLE),

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from app.datasets.client import beginning
 from app.hierarchies.schemas import (
     Change,
     Changes,
@@ -28,6 +29,9 @@ FORMATS: dict[str, HierarchyFormat] = {
     ".obo": "obo",
     ".claml": "claml",
     ".arff": "arff",
+    ".mrc": "marc",
+    ".marc": "marc",
+    ".marcxml": "marc",
 }
 SYNTAXES = {
     ".ttl": "turtle",
@@ -41,6 +45,13 @@ SYNTAXES = {
     ".hext": "hext",
 }
 COMPRESSED = (".gz", ".xz", ".zst")
+# what only the format has at the beginning of its XML
+_XML: dict[bytes, HierarchyFormat] = {
+    b"<DescriptorRecordSet": "mesh",
+    b"MARC21/slim": "marc",
+    b"<ClaML": "claml",
+    b"/skos/core#": "skos",
+}
 
 
 class Hierarchies:
@@ -63,8 +74,9 @@ class Hierarchies:
         path : str or Path
         name : str
             Under which jobs will find it.
-        format : {"json", "csv", "lshtc", "rcv1", "paths", "skos", "obo", "claml", "arff"} or None
-            None: by the file's ending, which may be followed by .gz, .xz or .zst, or by the name cat_hier.txt.
+        format : a name in app.hierarchies.schemas.HierarchyFormat, or None
+            None: by the file's ending, which may be followed by .gz, .xz or .zst, or by the name cat_hier.txt; of .xml
+            by the beginning of the file.
         **options
             The fields of app.hierarchies.schemas.HierarchyOptions, as tree or languages.
 
@@ -83,6 +95,9 @@ class Hierarchies:
             name_alone = name_alone.removesuffix(ending)
         syntax = next((SYNTAXES[end] for end in SYNTAXES if name_alone.endswith(end)), None)
         chosen = format or ("skos" if syntax else _first(FORMATS, name_alone))
+        if chosen is None and name_alone.endswith(".xml"):
+            head = beginning(file)
+            chosen = next((of for mark, of in _XML.items() if mark in head), None)
         if chosen is None:
             known = ", ".join([*FORMATS, *SYNTAXES])
             raise ClientError(

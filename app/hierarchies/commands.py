@@ -27,7 +27,8 @@ def upload(
     format: Annotated[
         str | None,
         typer.Option(
-            help="json, csv, lshtc, rcv1, paths, skos, obo, claml or arff; default: detected from the file's extension."
+            help="json, csv, lshtc, rcv1, paths, skos, obo, claml, arff, marc, mesh or codes; default: detected from "
+            "the file's extension or first lines."
         ),
     ] = None,
     root: Annotated[str | None, option(HierarchyOptions, "root")] = None,

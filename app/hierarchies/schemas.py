@@ -7,7 +7,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from app.display.shown import Shown
 from app.schemas import Name
 
-HierarchyFormat = Literal["json", "csv", "lshtc", "rcv1", "paths", "skos", "obo", "claml", "arff"]
+HierarchyFormat = Literal[
+    "json", "csv", "lshtc", "rcv1", "paths", "skos", "obo", "claml", "arff", "marc", "mesh", "codes"
+]
 
 _LANGUAGE = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*"
 
@@ -67,20 +69,28 @@ class HierarchyOptions(BaseModel):
         default=None,
         min_length=1,
         max_length=200,
-        description="Format csv: column of labels. Format json: key of labels in objects; names are then just names.",
+        description="Formats csv and codes: column of labels. Format json: key of labels in objects; names are then "
+        "just names. Format marc: field of the label, such as 035$a; default: the control number.",
     )
     name_field: str | None = Field(
         default=None,
         min_length=1,
         max_length=200,
-        description="Format csv: column of names; columns such as name@de hold names in that language. Format json: "
-        "key of names, default name.",
+        description="Formats csv and codes: column of names; in csv, columns such as name@de hold names in that "
+        "language. Format json: key of names, default name.",
     )
     notation_field: str | None = Field(
         default=None, min_length=1, max_length=200, description="Formats csv and json: column or key of notations."
     )
     delimiter: Literal["comma", "semicolon", "tab", "bar"] | None = Field(
-        default=None, description="Format csv: delimiter between cells. Default: detected from the header."
+        default=None, description="Formats csv and codes: delimiter between cells. Default: detected from the header."
+    )
+    code_lengths: str | None = Field(
+        default=None,
+        max_length=100,
+        pattern=r"^[0-9]{1,3}(,[0-9]{1,3})*$",
+        description="Format codes: number of a code's characters that belong to each level, from the top, such as "
+        "2,4,6,8; marks such as dots do not count. Default: detected from the codes.",
     )
     syntax: Literal["turtle", "xml", "json-ld", "nt", "n3", "trig", "nquads", "trix", "hext"] | None = Field(
         default=None, description="Format skos: RDF syntax. Default: detected from the file's first characters."
@@ -103,7 +113,8 @@ class NewHierarchy(HierarchyOptions):
         description="json: nested objects and lists; csv: columns of labels and their parents; lshtc: cat_hier.txt; "
         "rcv1: lines with parent: and child:; paths: one label per line, such as comp.sys.mac or 12 - A "
         "> B; skos: a thesaurus in RDF; obo: an ontology; claml: a classification in XML; arff: the "
-        "hierarchical attribute in the header of a file of Clus."
+        "hierarchical attribute in the header of a file of Clus; marc: authority records; mesh: MeSH's "
+        "descriptors in XML; codes: a table of codes that say their parents, such as ISCO or UNSPSC."
     )
 
 

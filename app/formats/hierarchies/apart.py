@@ -31,6 +31,8 @@ from app.hierarchies.schemas import HierarchyOptions
 INLINE_BYTES = 64 << 10
 INLINE_FORMATS = frozenset({"json", "csv", "lshtc", "rcv1", "paths"})
 
+# formats that are read as a stream, so that their files may unpack to more
+_STREAMED, _TIMES = frozenset({"marc", "mesh"}), 4
 _MEMORY_BYTES = 4 << 30
 _LOOK_SECONDS = 0.05
 _ORPHANED = 3
@@ -81,7 +83,8 @@ def main(path: str, format: str, options: str, bounds: str, folder: str) -> None
     errors: list[RowError] = []
     n_errors = 0
     try:
-        with plain_file(Path(path), MostUnpacked(n_bytes=most.n_bytes)) as plain:
+        n_bytes = most.n_bytes * (_TIMES if format in _STREAMED else 1)
+        with plain_file(Path(path), MostUnpacked(n_bytes=n_bytes)) as plain:
             vocabulary = parse_hierarchy(plain, format, HierarchyOptions.model_validate_json(options), most)
         save_vocabulary(Path(folder), vocabulary)
     except FormatError as error:

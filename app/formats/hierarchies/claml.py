@@ -13,8 +13,8 @@ from xml.sax.handler import ContentHandler
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
-from app.formats.hierarchies.xml_document import read_xml
 from app.formats.table import row_error, shorten
+from app.formats.xml_document import read_xml
 from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import ROOT
 

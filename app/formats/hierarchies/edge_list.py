@@ -12,24 +12,21 @@ are children of the top.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import read_text
+from app.formats.hierarchies.table_rows import DELIMITERS, head_lines, header_cells, spoken, table_rows
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
 from app.hierarchies.schemas import HierarchyOptions
 from app.values import normalized
 from solvers.labels.taxonomy import ROOT
 
-_DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
-_MOST_ABOVE_HEADER = 10
 # what publishers call their columns; a column that is given has to have the name itself
 _PARENTS = ("parent", "parent id", "parent code", "parentid", "parentcode")
 _LABELS = ("child", "id", "unique id", "code", "identifier")
@@ -65,7 +62,7 @@ def parse_edge_list(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vo
     if _is_list_of_uris(text, options):
         return _listed(text, top, edges, options.language, languages)
     layout = _layout(text, options)
-    for line, row in _rows(text, layout):
+    for line, row in table_rows(text, layout.line, layout.delimiter):
         if line <= layout.line or not any(cell.strip() for cell in row):
             continue
         if len(row) < layout.width or any(cell.strip() for cell in row[layout.n_cells :]):
@@ -110,34 +107,17 @@ def _listed(text: str, top: str, edges: Edges, language: str | None, languages: 
     return Vocabulary(edges.take(), labels, read_as={"label": "URI", "names": "second cell", "delimiter": "tab"})
 
 
-def _rows(text: str, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
-    """Records with the lines on which they begin, from the header on."""
-    file = io.StringIO(text, newline="")
-    for _ in range(layout.line - 1):  # lines above the header need not be CSV
-        file.readline()
-    rows = csv.reader(file, delimiter=layout.delimiter, strict=True)
-    above = layout.line - 1
-    line = layout.line
-    try:
-        for row in rows:
-            yield line, row
-            line = above + rows.line_num + 1
-    except csv.Error as error:
-        raise row_error(above + rows.line_num, f"not a CSV record: {error}") from None
-
-
 def _layout(text: str, options: HierarchyOptions) -> _Layout:
     """Find the header; raises FormatError where none of the first lines has the columns."""
-    head = io.StringIO(text, newline="")
-    lines = [line.rstrip("\r\n") for _, line in zip(range(_MOST_ABOVE_HEADER), head, strict=False)]
-    given = None if options.delimiter is None else _DELIMITERS[options.delimiter]
+    lines = head_lines(text)
+    given = None if options.delimiter is None else DELIMITERS[options.delimiter]
     for number, line in enumerate(lines, 1):
-        for delimiter in _DELIMITERS.values() if given is None else [given]:
+        for delimiter in DELIMITERS.values() if given is None else [given]:
             found = _columns(number, line, delimiter, options)
             if found is not None:
                 return found
     first = next(number for number, line in enumerate(lines, 1) if line.strip())
-    delimiter = given or max(_DELIMITERS.values(), key=lines[first - 1].count)
+    delimiter = given or max(DELIMITERS.values(), key=lines[first - 1].count)
     named = ", ".join(f"'{shorten(cell.strip())}'" for cell in lines[first - 1].split(delimiter)[:8])
     parent, label = options.parent_field or "parent", options.id_field or "child"
     raise row_error(
@@ -148,9 +128,8 @@ def _layout(text: str, options: HierarchyOptions) -> _Layout:
 
 
 def _columns(line: int, text: str, delimiter: str, options: HierarchyOptions) -> _Layout | None:
-    try:
-        header = [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter, strict=True), [])]
-    except csv.Error:
+    header = header_cells(text, delimiter)
+    if header is None:
         return None
     if _is_annif(header, options):
         return _annif_layout(line, header, delimiter)
@@ -176,7 +155,7 @@ def _columns(line: int, text: str, delimiter: str, options: HierarchyOptions) ->
     reported = {
         "label": header[label],
         "parent": "" if parent is None else header[parent],
-        "delimiter": _spoken(delimiter),
+        "delimiter": spoken(delimiter),
         "header": str(line),
     }
     reported |= {"names": ", ".join(header[at] for at in names.values())} if names else {}
@@ -193,7 +172,7 @@ def _is_annif(header: Sequence[str], options: HierarchyOptions) -> bool:
 def _annif_layout(line: int, header: Sequence[str], delimiter: str) -> _Layout:
     names: dict[str | None, int] = {cell[6:]: at for at, cell in enumerate(header) if _ANNIF_NAME.fullmatch(cell)}
     label, notation = header.index("uri"), header.index("notation") if "notation" in header else None
-    reported = {"label": "uri", "parent": "", "delimiter": _spoken(delimiter), "header": str(line)}
+    reported = {"label": "uri", "parent": "", "delimiter": spoken(delimiter), "header": str(line)}
     reported["names"] = ", ".join(header[at] for at in names.values())
     width = max(at + 1 for at, cell in enumerate(header) if cell)
     return _Layout(line, delimiter, width, len(header), None, label, notation, names, reported, of_annif=True)
@@ -225,7 +204,3 @@ def _label(row: Sequence[str], layout: _Layout, language: str, languages: Sequen
         names.prefer(row[at], reported or language)
     notation = None if layout.notation is None else row[layout.notation].strip() or None
     return Label(notation=notation, names=names.preferred)
-
-
-def _spoken(delimiter: str) -> str:
-    return next(name for name, character in _DELIMITERS.items() if character == delimiter)

@@ -15,9 +15,9 @@ from rdflib.plugins.parsers.notation3 import BadSyntax
 
 from app.formats.hierarchies.bounds import Bounds, too_many
 from app.formats.hierarchies.source import read_text
-from app.formats.hierarchies.xml_document import read_xml
 from app.formats.table import FormatError, row_error, shorten
 from app.formats.window import BOM
+from app.formats.xml_document import read_xml
 from app.hierarchies.schemas import HierarchyOptions
 
 # what relative addresses become where neither the file nor the request has a base; nothing may be there

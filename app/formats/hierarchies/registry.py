@@ -41,6 +41,9 @@ HIERARCHY_FORMATS: Mapping[str, Parser] = MappingProxyType(
         "obo": _late("obo", "parse_obo"),
         "claml": _late("claml", "parse_claml"),
         "arff": _late("arff", "parse_arff_hierarchy"),
+        "marc": _late("marc", "parse_marc_authorities"),
+        "mesh": _late("mesh", "parse_mesh"),
+        "codes": _late("codes", "parse_codes"),
     }
 )
 

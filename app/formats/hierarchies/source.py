@@ -19,6 +19,8 @@ def read_text(path: Path) -> str:
         It is empty or no UTF-8.
     """
     content = path.read_bytes()
+    if content.startswith(b"PK\x03\x04"):
+        raise row_error(1, "the file is a workbook or a zip archive: save the sheet as CSV, or unpack the archive")
     check_text(content[:4])
     content = content.removeprefix(BOM)
     try:

@@ -13,6 +13,7 @@ from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import Taxonomy
 
 EDGES = [("root", "comp"), ("root", "rec"), ("comp", "comp.sys"), ("comp.sys", "comp.sys.mac"), ("comp", "comp.os")]
+BROADER = '<datafield tag="550"><subfield code="w">g</subfield><subfield code="a">{}</subfield></datafield>'
 FILES = {
     "csv": "note,child,parent\nx,comp,root\n,rec,\n\n,comp.sys,comp\ny,comp.sys.mac,comp.sys\n,comp.os,comp\n",
     "json": '{"comp": {"comp.sys": ["comp.sys.mac"], "comp.os": null}, "rec": {}}',
@@ -32,6 +33,21 @@ FILES = {
     <Class code="comp.sys.mac"><SuperClass code="comp.sys"/></Class><Class code="comp.os"/></ClaML>""",
     "arff": "@relation r\n@attribute class hierarchical root/comp,root/rec,comp/comp.sys,comp.sys/comp.sys.mac,"
     "comp/comp.os\n@data\n",
+    "marc": "<collection>"
+    + "".join(
+        f'<record><controlfield tag="001">{name}</controlfield><datafield tag="150">'
+        f'<subfield code="a">{name}</subfield>'
+        f"</datafield>{'' if parent == 'root' else BROADER.format(parent)}</record>"
+        for parent, name in EDGES
+    )
+    + "</collection>",
+    "mesh": "<DescriptorRecordSet>"
+    + "".join(
+        f"<DescriptorRecord><DescriptorUI>{name}</DescriptorUI><TreeNumberList><TreeNumber>{number}</TreeNumber>"
+        "</TreeNumberList></DescriptorRecord>"
+        for (_, name), number in zip(EDGES, ("A", "B", "A.1", "A.1.1", "A.2"), strict=True)
+    )
+    + "</DescriptorRecordSet>",
 }
 IDS = {"skos": "https://example.org/", "obo": "t:"}
 
@@ -49,7 +65,7 @@ def faults(tmp_path: Path, format: str, content: str | bytes, **options: str) ->
 
 
 def test_every_format_has_an_example() -> None:
-    assert FILES.keys() == HIERARCHY_FORMATS.keys()
+    assert FILES.keys() | {"codes"} == HIERARCHY_FORMATS.keys()  # which has a file of its own
 
 
 @pytest.mark.parametrize("format", FILES)
