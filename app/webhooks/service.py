@@ -90,7 +90,7 @@ def rotate_secret(session: Session, ref: str) -> NewWebhook:
 
 
 def retry(session: Session, ref: str, id: str) -> Delivery:
-    """Send a delivery again at once, whatever came of it; if that fails, the intervals begin anew. Raises NotFound."""
+    """Send a delivery again at once, whatever came of it; if that fails, the intervals start over. Raises NotFound."""
     with writing(session):
         webhook = by_ref(session, W, ref)
         row = session.scalars(select(D).where(D.webhook_id == webhook.id, D.id == id).with_for_update()).one_or_none()
