@@ -106,7 +106,7 @@ def measured(session: Session, review: tables.Review) -> MeasuredPrecision | Non
 
 
 def interval_of_rows(n_right: Sequence[int], n_labels: Sequence[int]) -> tuple[float, float]:
-    """The interval of 95 % of the share of right labels, of which each row has some that stand or fall together.
+    """The interval of 95 % of the share of right labels, where the labels of one row are not independent.
 
     It is the exact one at the number of independent labels that would have the same variance (Korn and Graubard 1998).
     Where all rows have the same share of right labels, each row counts as one label.
