@@ -110,6 +110,59 @@ def test_fifty_rows_are_coded_by_the_keyboard_alone(
     assert measured.n_rows == 50
 
 
+def test_sets_are_corrected_by_the_keyboard_alone(
+    page: Any, service: Service, client: Client, tmp_path: Path, pictures: bool
+) -> None:
+    rows = [(code, other) for code in TITLES for other in TITLES if code <= other] * 3
+    lines = [f"{TITLES[code]} {TITLES[other]} {n},{';'.join({code, other})}" for n, (code, other) in enumerate(rows)]
+    (tmp_path / "sets.csv").write_text("text,label\n" + "\n".join(lines) + "\n")
+    tree = ["parent,child,name"] + [f"root,{code},{name}" for code, name in NAMES.items()] + ["root,0410,Clerks"]
+    (tmp_path / "flat.csv").write_text("\n".join(tree) + "\n")
+    client.datasets.upload(tmp_path / "sets.csv", "sets", label_separator=";").wait()
+    client.hierarchies.upload(tmp_path / "flat.csv", "flat", name_field="name")
+    client.train("sets", "sets", "node_svm", {"C": 1.0}, hierarchy="flat").wait()
+    (tmp_path / "new.csv").write_text("text\nmiller driver\nbaker\npilot nurse\n")
+    client.datasets.upload(tmp_path / "new.csv", "new-sets", for_model="sets").wait()
+    job = client.predict_dataset("sets", "new-sets", top_k=4, format="parquet")
+    job.wait()
+    assert client.reviews.create("sets", job.id).n_rows == 3
+    opened_queue(page, service, "sets")
+    picture(page, pictures, "review-sets")
+    expected: dict[str | None, set[str]] = {}
+    for at in range(3):
+        text = page.locator("#row-text").inner_text()
+        labels = page.locator("#choices .code").all_inner_texts()
+        on = page.locator("#choices [aria-pressed=true] .code").all_inner_texts()
+        assert labels[: len(on)] == on
+        if at == 0:  # one goes, one comes by its name, and all is undone and done again
+            page.keyboard.press("1")
+            page.keyboard.type("/clerk")
+            page.locator("#found-labels [aria-selected=true]").wait_for()
+            page.keyboard.press("Enter")
+            page.locator("#row-text:focus").wait_for()
+            page.keyboard.press("Enter")
+            page.wait_for_function(NEXT, arg=text)
+            page.keyboard.press("u")
+            page.wait_for_function("text => document.getElementById('row-text').textContent === text", arg=text)
+            on = [*(on[1:] if on else labels[:1]), "0410"]
+            assert page.locator("#choices [aria-pressed=true] .code").all_inner_texts() == on
+        if at == 1:  # the empty set
+            for place, label in enumerate(labels, 1):
+                if label in on:
+                    page.keyboard.press(str(place))
+            page.get_by_role("button", name="Confirm no label").wait_for()
+            on = []
+        expected[text] = {*on}
+        page.keyboard.press("Enter")
+        page.wait_for_function(NEXT, arg=text)
+    page.locator("#progress", has_text="3of 3 rows").wait_for()
+    decided = client.reviews.rows("sets").rows
+    assert {row.text: {*(row.labels or [])} for row in decided} == expected
+    found = client.reviews.get("sets").measured_precision
+    assert found is not None
+    assert (found.of, found.n_added) == ("decided_rows", 1)
+
+
 def test_two_people_in_two_browsers_meet_no_row_twice(
     opened: Callable[..., Any], service: Service, client: Client, make_queue: Callable[..., Any]
 ) -> None:

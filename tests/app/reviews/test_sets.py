@@ -93,7 +93,7 @@ def test_kept_and_added_labels_are_counted(queue: sessionmaker[Session]) -> None
     assert found.lower_bound < found.precision < found.upper_bound
 
 
-def test_labels_that_stand_or_fall_together_count_as_one() -> None:
+def test_labels_of_a_row_that_are_all_right_or_all_wrong_count_as_one() -> None:
     assert interval_of_rows([1, 0, 1, 1, 0], [1] * 5) == pytest.approx(interval(3, 5))
     assert interval_of_rows([4, 0, 4, 4, 0], [4] * 5) == pytest.approx(interval(3, 5))
     assert interval_of_rows([2, 2, 0], [2, 2, 0]) == pytest.approx(interval(2, 2))

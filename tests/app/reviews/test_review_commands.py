@@ -1,0 +1,54 @@
+"""``reviews decide`` and the client's method send one label, a set of them, the empty set, or a skip."""
+
+import json
+from typing import Any
+
+import pytest
+from canned import Canned
+
+from app.cli import main
+
+ROW = {
+    "row": 7, "id": None, "text": "kneading dough", "record": None, "sure": None, "state": "decided", "label": None,
+    "labels": ["baking", "soup"], "revision": 2, "claimed_by": None, "claimed_until": None, "job": None, "opinions": [],
+    "alternatives": [
+        {"label": "baking", "name": None, "probability": 0.9, "predicted": True},
+        {"label": "pottery", "name": None, "probability": 0.6, "predicted": True},
+        {"label": "soup", "name": None, "probability": 0.2, "predicted": False},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [
+        (["baking"], {"label": "baking", "skip": False}),
+        (["baking", "soup"], {"labels": ["baking", "soup"], "skip": False}),
+        (["--label", "baking", "--label", "soup"], {"labels": ["baking", "soup"], "skip": False}),
+        (["--empty"], {"labels": [], "skip": False}),
+        (["--skip"], {"skip": True}),
+        ([], None),
+        (["baking", "--skip"], None),
+    ],
+)
+def test_a_decision_is_sent_as_it_is_meant(
+    arguments: list[str],
+    sent: Any,
+    canned: Canned,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    canned.answer("PUT /reviews/records/decisions/7", ROW)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("sys.argv", ["polymargin", "reviews", "decide", "records", "7", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    if sent is None:
+        assert ended.value.code == 2
+        assert canned.asked == []
+        return
+    assert not ended.value.code
+    assert [json.loads(each.body) for each in canned.asked] == [sent]
+    out = capsys.readouterr().out
+    assert "baking; soup" in out
+    assert "+baking 90%; +pottery 60%; soup 20%" in out
