@@ -234,7 +234,7 @@ class Models:
         request |= {name: value for name, value in asked.items() if value is not None}
         path, answer = f"/models/{model}/predict", None
         for batch in batches(rows, max(1, min(most, _MOST_LABELS // max(top_k, 1)))):
-            body = {**request, "instances": batch}
+            body = {"instances": batch, **request}
             found = self._transport.post(Predictions, path, body, version=version, alias=alias)
             if answer is None:
                 answer, version, alias = found, found.version, None
