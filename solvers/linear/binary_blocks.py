@@ -213,7 +213,7 @@ class BlockRun:
         if task.held is None:
             return np.zeros(task.width)
         u = self.reached(task, block)
-        return np.abs(u - self.biases[block]) * (1.0 - task.held.share) / task.held.share
+        return np.asarray(np.abs(u - self.biases[block]) * (1.0 - task.held.share) / task.held.share)
 
     def squares(self, task: BlockTask, block: int) -> Floats:
         """Of each column of a block, what the dual takes half of, shape (width,)."""
