@@ -188,6 +188,7 @@ def _norms(model: Model, constant: float) -> tuple[Floats, float]:
     weights = model.linear_weights()
     assert weights is not None
     W = weights.W
+    squares: Floats
     if isinstance(W, sp.csr_matrix):
         squares: Floats = np.bincount(W.indices, W.data.astype(np.float64) ** 2, W.shape[1]).astype(np.float64)
         precision = _precision(W.data)
