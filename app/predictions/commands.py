@@ -97,8 +97,9 @@ def predict(
     for row, one in enumerate(text or []):
         if not one.strip():
             shown.print(f"Instance {row} is a blank text without features; its prediction is that of an empty row")
-    if unknown := _unknown(every, text or []):
-        shown.print(unknown)
+    for warning in (_unknown(every, text or []), _unseen(every)):
+        if warning is not None:
+            shown.print(warning, markup=False)
     languages = sorted({language for item in every for language in _named(item)})
     optional = ["way", "probability", "certain", *([] if answer.sure_from is not None else ["sure"])]
     titles = ["instance", "label", *languages, "score", "way", "probability", "sure", "certain"]
@@ -118,6 +119,15 @@ def _unknown(predictions: list[Prediction], texts: list[str]) -> str | None:
     listed = ", ".join(map(str, found[:_LISTED])) + (" ..." if len(found) > _LISTED else "")
     instances = counted(len(found), "instance")
     return f"The model knows no word in the text of {instances} ({listed}). The text does not affect the prediction"
+
+
+def _unseen(predictions: list[Prediction]) -> str | None:
+    """Warn about values of categories that no training row has."""
+    found = [f"{value} ({row})" for row, one in enumerate(predictions) for value in one.unknown or []]
+    if not found:
+        return None
+    listed = ", ".join(found[:_LISTED]) + (" ..." if len(found) > _LISTED else "")
+    return f"No training row has {counted(len(found), 'value')} of the instances: {listed}"
 
 
 def _blank(texts: list[str], row: int) -> bool:

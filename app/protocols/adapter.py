@@ -2,7 +2,8 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Coroutine, Sequence
+import math
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Annotated, Any
 
 import orjson
@@ -161,3 +162,11 @@ def lists_of(loaded: LoadedModel) -> dict[str, int]:
 def reads_texts(loaded: LoadedModel) -> bool:
     """Whether the model's instances are texts."""
     return loaded.features.kind in OF_TEXTS
+
+
+def share_of(entry: Mapping[str, Any]) -> float:
+    """The probability of a label, or 1 / (1 + exp(-score)), which has the same order, where the model has none."""
+    if "probability" in entry and entry["probability"] is not None:
+        return float(entry["probability"])
+    score = entry["score"]
+    return 1.0 / (1.0 + math.exp(-score)) if score > -700 else 0.0

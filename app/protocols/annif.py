@@ -3,7 +3,6 @@
 Scores are probabilities if the model has them, else 1 / (1 + exp(-score)), which has the same order.
 """
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,6 +34,7 @@ from app.protocols.adapter import (
     object_of,
     report_feedback,
     require_few,
+    share_of,
 )
 from app.storable_text import require_storable
 from app.store.languages import language_scores
@@ -271,7 +271,7 @@ def _suggested(
     answer = infer(request.app.state, loaded, {"instances": [{"text": text} for text in texts], "top_k": top_k})
     found = []
     for prediction in answer["predictions"]:
-        scored = [(entry, _worth(entry)) for entry in _lowest(loaded, prediction)]
+        scored = [(entry, share_of(entry)) for entry in _lowest(loaded, prediction)]
         found.append([_subject(entry, worth) for entry, worth in scored[:limit] if worth >= threshold])
     return found
 
@@ -283,13 +283,6 @@ def _lowest(loaded: LoadedModel, prediction: dict[str, Any]) -> list[dict[str, A
         above.add(node["parent"])
         above.update(loaded.labels.other_parents.get(node["label"], ()))
     return [entry for entry in prediction["top"] if entry["label"] not in above]
-
-
-def _worth(entry: dict[str, Any]) -> float:
-    if "probability" in entry:
-        return float(entry["probability"])
-    score = entry["score"]
-    return 1.0 / (1.0 + math.exp(-score)) if score > -700 else 0.0
 
 
 def _subject(entry: dict[str, Any], worth: float) -> dict[str, Any]:

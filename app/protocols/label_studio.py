@@ -28,6 +28,7 @@ from app.protocols.adapter import (
     reads_texts,
     report_feedback,
     require_few,
+    share_of,
 )
 from app.protocols.choices import Choice, ChosenLabels, from_elements, from_task
 
@@ -237,13 +238,12 @@ def _paths(control: _Control, chosen: ChosenLabels | None, labels: list[dict[str
 
 
 def _score(prediction: dict[str, Any]) -> float | None:
-    """How sure the answer is: as its least sure label; of an empty one, as that the best label is not in it."""
-    if prediction["labels"]:
-        worth = [label.get("probability", label["score"]) for label in prediction["labels"]]
-        return min((each for each in worth if each is not None), default=None)
-    if "probability" in prediction:
-        return 1.0 - float(prediction["probability"])
-    return None if prediction["score"] is None else -float(prediction["score"])
+    """How sure the answer is, from 0 to 1: as its least sure label; of an empty one, as that the best is not in it."""
+    labels = prediction["labels"] or [prediction]
+    known = [share_of(label) for label in labels if label.get("probability", label["score"]) is not None]
+    if not known:
+        return None
+    return min(known) if prediction["labels"] else 1.0 - known[0]
 
 
 def _version(loaded: LoadedModel) -> str:

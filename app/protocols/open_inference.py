@@ -113,7 +113,7 @@ def _metadata(loaded: LoadedModel) -> Response:
         words = (*columns.categories, *columns.texts)
         inputs += [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in words]
     else:
-        inputs = [{"name": "features", "datatype": "FP32", "shape": [-1, loaded.features.n_given]}]
+        inputs = [{"name": "features", "datatype": "FP64", "shape": [-1, loaded.features.n_given]}]
     outputs = [{"name": name, "datatype": _DATATYPES.get(name, "FP64"), "shape": [-1, -1]} for name in _names(loaded)]
     version = loaded.version
     return answer_json(

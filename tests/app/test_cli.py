@@ -340,6 +340,17 @@ def test_columns_that_no_answer_has_are_left_out(run: Run, canned: Canned) -> No
     assert titles == ["instance", "label", "score", "probability", "sure"]
 
 
+def test_a_prediction_warns_of_texts_without_a_known_word_and_of_values_that_no_training_row_has(
+    run: Run, canned: Canned
+) -> None:
+    instances = [PREDICTION | {"known_terms": 0}, PREDICTION | {"unknown": ["flag=[maybe]"]}]
+    canned.answers.pop("POST /models/topics/predict")
+    canned.answer("POST /models/topics/predict", ANSWER | {"predictions": instances})
+    out = run("predict", "topics", "--instance", "{}", "--instance", "{}")[1]
+    assert "knows no word in the text of 1 instance (0)" in out
+    assert "No training row has 1 value of the instances: flag=[maybe] (1)" in out
+
+
 def test_an_upload_waits_until_the_dataset_is_ready(run: Run, canned: Canned, tmp_path: Path) -> None:
     (tmp_path / "papers.csv").write_text("label,text\n")
     status, out, _ = run("datasets", "upload", str(tmp_path / "papers.csv"), "--json")

@@ -49,6 +49,7 @@ function show(found, asked) {
   if (one.known_terms === 0 && asked.text?.trim()) parts.push(element("p", { class: "notice warn" }, "The model knows no word of this text. The prediction is that of an empty text."));
   else if (one.known_terms === 0 && asked.record) parts.push(element("p", { class: "notice warn" }, "The model knows no word of this record's text. The prediction is based on the other columns."));
   else if (countsForNothing(one, asked)) parts.push(element("p", { class: "notice warn" }, "The model knows no feature of this instance. The prediction is that of an empty row."));
+  if (one.unknown) parts.push(element("p", { class: "notice warn" }, `No training row has: ${one.unknown.join(", ")}.`));
   parts.push(bars(one.top, names));
   if (one.path) parts.push(steps(one.path, called));
   if (one.explanation?.length) parts.push(why(one.explanation, asked.text ?? null, called));

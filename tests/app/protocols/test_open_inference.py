@@ -29,7 +29,7 @@ assert client.is_model_ready("foods", headers=headers) and client.is_model_ready
 assert not client.is_model_ready("none", headers=headers)
 assert client.get_server_metadata(headers=headers)["name"] == "polymargin"
 metadata = client.get_model_metadata("shapes", headers=headers)
-assert metadata["inputs"] == [{"name": "features", "datatype": "FP32", "shape": [-1, 2]}], metadata
+assert metadata["inputs"] == [{"name": "features", "datatype": "FP64", "shape": [-1, 2]}], metadata
 
 texts = np.array(["a green leek", "the blue s\\u00e9a"], object)
 for binary in (True, False):
