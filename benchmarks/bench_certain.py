@@ -70,8 +70,8 @@ def main() -> None:
     header = ["set", "classes", "test rows", "method", *(f"at {gap:g}" for gap in GAPS)]
     header += [f"epochs / s to {gap:g}" for gap in GAPS]
     note = (
-        "Test rows with a certain answer / test rows answered as at the smallest gap that the "
-        "training has reached. Epochs and processor seconds count from the start. C = 1, no bias; a training ends after "
+        "Test rows with a certain answer / test rows answered as at the smallest gap that the training has reached. "
+        "Epochs and processor seconds count from the start. C = 1, no bias; a training ends after "
         f"{chosen.seconds:g} s, and the run after {chosen.minutes:g} minutes: gaps and sets beyond are not measured."
     )
     write("Certain answers by gap", header, rows, note)

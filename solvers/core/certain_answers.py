@@ -190,7 +190,7 @@ def _norms(model: Model, constant: float) -> tuple[Floats, float]:
     W = weights.W
     squares: Floats
     if isinstance(W, sp.csr_matrix):
-        squares: Floats = np.bincount(W.indices, W.data.astype(np.float64) ** 2, W.shape[1]).astype(np.float64)
+        squares = np.bincount(W.indices, W.data.astype(np.float64) ** 2, W.shape[1]).astype(np.float64)
         precision = _precision(W.data)
     else:
         squares, precision = np.einsum("jc,jc->c", W, W, dtype=np.float64), _precision(W)
