@@ -181,11 +181,11 @@ def test_a_queue_that_runs_dry_and_one_below_its_promise_are_told_once(factory: 
         for row in range(10):
             each: Any = {"row": row, "place": row, "alternatives": [{"label": "a"}], "sure": True, "revision": 1}
             state = "open" if row == 9 else "decided"
-            session.add(tables.ReviewRow(review_id="q" * 32, state=state, label="b" if row < 5 else "a", **each))
+            session.add(tables.ReviewRow(review_id="q" * 32, state=state, labels=["b" if row < 5 else "a"], **each))
         session.commit()
     assert collect(factory) == 0  # nobody has decided anything since
     with factory() as session:
-        opinion: Any = {"label": "b", "arbiter": False, "decided_at": db_now()}
+        opinion: Any = {"labels": ["b"], "arbiter": False, "decided_at": db_now()}
         session.add(tables.ReviewOpinion(review_id="q" * 32, row=0, person="ann", **opinion))
         session.commit()
     assert collect(factory) == 1
