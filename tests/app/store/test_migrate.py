@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect, text
+from sqlalchemy import inspect, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.store import migrate
@@ -119,6 +119,45 @@ def test_versions_of_the_first_schema_stay_with_all_that_refers_to_them(
         assert connection.execute(text("SELECT point, measures FROM steps")).one() == (0, None)
         connection.execute(text("DELETE FROM models"))
         assert connection.execute(text("SELECT count(*) FROM metrics")).scalar_one() == 0, "foreign keys hold again"
+    engine.dispose()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_decisions_of_reviews_become_lists(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    url = f"sqlite:///{tmp_path}/old.db"
+    if kind == "postgresql":
+        url = request.getfixturevalue("postgres_url").replace("postgresql://", "postgresql+psycopg://")
+    migrate.upgrade(url, "0033")
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO reviews (id, name, job_id, model, version, dataset_version, sure_share, seed, opinions, "
+                "created_at, workspace) VALUES ('r', 'q', 'j', 'm', 1, 1, 0, 0, 1, 0, 'default')"
+            )
+        )
+        for row, label in enumerate(('a "b"', None)):
+            given = {"row": row, "label": label, "sure": False}
+            connection.execute(
+                text(
+                    "INSERT INTO review_rows (review_id, row, place, alternatives, sure, state, label, revision) "
+                    "VALUES ('r', :row, 0, '[]', :sure, 'decided', :label, 1)"
+                ),
+                given,
+            )
+            connection.execute(
+                text(
+                    "INSERT INTO review_opinions (review_id, row, person, label, arbiter, decided_at) "
+                    "VALUES ('r', :row, 'ann', :label, :sure, 0)"
+                ),
+                given,
+            )
+    engine.dispose()
+    migrate.upgrade(url)
+    engine = make_engine(url)
+    with Session(engine) as session:
+        for table in (Table.metadata.tables[name] for name in ("review_rows", "review_opinions")):
+            assert session.execute(select(table.c.labels).order_by(table.c.row)).scalars().all() == [['a "b"'], None]
     engine.dispose()
 
 
