@@ -62,10 +62,10 @@ def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
     store = files()
     id = new_id()
     try:
-        new = check_new(session, new)
+        given, new = new, check_new(session, new)
         if upload.size_bytes == 0:
             raise InvalidInput("the file is empty")
-        format = file_format(new, upload.path)
+        format = file_format(given, upload.path)  # the options of a model need not be those of the file's format
         upload.keep(store.path(f"{_folder(id)}/source"))
         with writing(session):
             quotas.require_jobs(session)

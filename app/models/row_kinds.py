@@ -41,7 +41,7 @@ def require_same(
 
 
 # how the values of columns were written; which columns there are comes from their roles
-_CELL_OPTIONS = ("column_types", "missing", "missing_values")
+_CELL_OPTIONS = ("column_types", "missing", "missing_values", "text_fields")
 # of numeric columns that can be named in options
 _MOST_NAMED = 10_000
 
