@@ -101,22 +101,22 @@ HIERARCHIES = (
 
 
 def shapes() -> str:
-    """Markdown tables of all shapes: what is read of each, and what has to be said."""
+    """Markdown tables of all shapes: what is read of each, and the options that it requires."""
     datasets = [(each.of, *dataset_cells(each)) for each in DATASETS]
     trees = [(each.of, *hierarchy_cells(each)) for each in HIERARCHIES]
-    header = "shape", "format", "to be said", "read"
+    header = "shape", "format", "required options", "read"
     return f"**Datasets**\n\n{table(header, datasets)}\n**Label trees and vocabularies**\n\n{table(header, trees)}"
 
 
 def dataset_cells(shape: Shape) -> tuple[str, str, str]:
-    """The format, what has to be said, and what is read of a file of rows; raises FormatError."""
+    """The format, the required options, and what is read of a file of rows; raises FormatError."""
     path, format, options = CORPUS / "datasets" / shape.file, _format(shape), ImportOptions(**shape.options)
     try:
-        told = declared_format(path, options) == format
+        detected = declared_format(path, options) == format
     except FormatError:
-        told = False
-    said = [*([] if told else [f"`format={format}`"]), *_said(shape.options)]
-    return f"`{format}`", ", ".join(said), _rows_read(parse(path, format, options))
+        detected = False
+    required = [*([] if detected else [f"`format={format}`"]), *_options(shape.options)]
+    return f"`{format}`", ", ".join(required), _rows_read(parse(path, format, options))
 
 
 def hierarchy_cells(shape: Shape) -> tuple[str, str, str]:
@@ -131,19 +131,19 @@ def hierarchy_cells(shape: Shape) -> tuple[str, str, str]:
         parts.append("names")
     if found.dropped:
         parts.append(f"{counted(len(found.dropped), 'other parent')}")
-    return f"`{format}`", ", ".join(_said(shape.options)), ", ".join(parts)
+    return f"`{format}`", ", ".join(_options(shape.options)), ", ".join(parts)
 
 
 def _format(shape: Shape) -> str:
     return shape.file.rpartition(".")[2]
 
 
-def _said(options: dict[str, Any]) -> list[str]:
-    said = {
+def _options(options: dict[str, Any]) -> list[str]:
+    required = {
         name: ",".join(value) if isinstance(value, tuple) else str(value).lower() if value is True else value
         for name, value in options.items()
     }
-    return [f"`{name}={value}`" for name, value in said.items()]
+    return [f"`{name}={value}`" for name, value in required.items()]
 
 
 def _rows_read(parsed: Parsed) -> str:
