@@ -112,10 +112,10 @@ def dataset_cells(shape: Shape) -> tuple[str, str, str]:
     """The format, what has to be said, and what is read of a file of rows; raises FormatError."""
     path, format, options = CORPUS / "datasets" / shape.file, _format(shape), ImportOptions(**shape.options)
     try:
-        told = declared_format(path, options) == format
+        detected = declared_format(path, options) == format
     except FormatError:
-        told = False
-    said = [*([] if told else [f"`format={format}`"]), *_said(shape.options)]
+        detected = False
+    said = [*([] if detected else [f"`format={format}`"]), *_said(shape.options)]
     return f"`{format}`", ", ".join(said), _rows_read(parse(path, format, options))
 
 

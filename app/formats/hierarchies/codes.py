@@ -1,7 +1,7 @@
 """Tables of codes as publishers of classifications ship them: no column of parents, for the codes say these.
 
 A code is below the longest other code that it begins with: ISCO's 2, 25, 251, 2512. Dots, hyphens and blanks within do
-not count, as in NACE's 01, 01.1, 01.11; there letters stand for sections, each above the divisions that follow it. A
+not count, as in NACE's 01, 01.1, 01.11; letters are sections there, each above the divisions that follow it. A
 range, `31-33`, is above what begins with any of its numbers. Codes of equal length filled up with zeros, as UNSPSC's
 10101500, are below the one with their last digits, or last pair of digits, taken away. Tables with columns for each
 level, as `Segment, Segment Title, Family, Family Title`, hold a whole path in each row. What is not certain is refused.
