@@ -78,7 +78,8 @@ def test_a_copy_in_half_precision_is_a_version_with_lineage_its_loss_and_no_cert
     assert copied_from.n_rows > 0
     assert copied_from.agreement >= 0.9
     assert copied_from.error_source == pytest.approx(source.metrics["test"]["error"])
-    assert copy.metrics["test"].keys() == source.metrics["test"].keys()
+    # a copy has no certificate, which certain answers follow from
+    assert copy.metrics["test"].keys() == source.metrics["test"].keys() - {"certain"}
     assert copy.metrics["test"]["error"] == pytest.approx(copied_from.error)
     assert copied_from.loss_low <= copied_from.error - copied_from.error_source <= copied_from.loss_high
     assert copied_from.memory_bytes < copied_from.memory_bytes_source
