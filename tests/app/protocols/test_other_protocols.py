@@ -240,6 +240,14 @@ def test_label_studio_asks_models_of_tables_by_the_columns_that_they_know() -> N
     assert found == [{"record": {"note": "x", "width": 9, "kind": "a"}}, {"record": {"width": 1}}]
 
 
+def test_label_studio_gets_scores_from_0_to_1_from_models_without_probabilities() -> None:
+    sure: dict[str, Any] = {"labels": [{"label": "a", "score": 2.0}, {"label": "b", "score": 1.0}], "score": 2.0}
+    assert label_studio._score(sure) == pytest.approx(0.7310585786)
+    assert label_studio._score({"labels": [], "score": -1.0}) == pytest.approx(0.7310585786)
+    assert label_studio._score({"labels": [], "score": -1e9}) == 1.0
+    assert label_studio._score({"labels": [], "score": None}) is None
+
+
 def test_a_body_that_is_not_json_is_refused_by_every_protocol(models: TestClient) -> None:
     for path in ("/v1/models/foods:predict", "/mlflow/foods/invocations", "/label-studio/foods/predict"):
         problem(models.post(path, content=b"{", headers=JSON), 400)
