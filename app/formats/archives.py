@@ -5,6 +5,7 @@ Nothing is unpacked to a name of the archive's choosing. Sizes are checked befor
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -77,7 +78,13 @@ def opened_archive(path: Path, most: MostUnpacked) -> Iterator[Archive]:
 
 
 def _zip_file(archive: zipfile.ZipFile, name: str) -> BinaryIO:
-    opened: BinaryIO = archive.open(name)  # type: ignore[assignment]
+    try:
+        opened: BinaryIO = archive.open(name)  # type: ignore[assignment]
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            # the place of the file is before the archive's begin
+            raise zipfile.BadZipFile(str(error)) from error
+        raise
     return opened
 
 
