@@ -366,11 +366,15 @@ def test_on_a_phone_every_button_is_in_sight_and_the_pages_stand_in_one_line(
     assert set(heights) == {1}
 
 
-def test_a_legend_stands_above_the_bars(page: Any, client: Client, service: Service, tmp_path: Path) -> None:
+def test_a_legend_stands_above_the_bars(
+    opened: Callable[..., Any], client: Client, service: Service, tmp_path: Path
+) -> None:
     file, parts = tmp_path / "parted.jsonl", ("train", "test", "validation")
     rows = [{"text": f"word{n} and more", "label": "ab"[n % 2], "split": parts[n // 2 % 3]} for n in range(60)]
     file.write_text("\n".join(map(json.dumps, rows)))
     client.datasets.upload(file, "parted").wait()
+    # the overview, where one arrives, loads itself again after an upload
+    page = signed_in(opened(), service.url, service.key)
     page.goto(f"{service.url}/datasets/parted")
     for chart in ("#histogram", "[data-of=lengths]"):
         page.locator(f"{chart}[data-points] .legend .traces").first.wait_for()
