@@ -7,19 +7,17 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.curation.schemas import WrongLabel, WrongLabels, WrongLabelsRequest
+from app.curation.service import finished
 from app.datasets import rows as dataset_rows
 from app.datasets import versions as dataset_versions
-from app.errors import Conflict, InvalidInput, Item, NotFound
+from app.errors import Conflict, InvalidInput, Item
 from app.jobs.schemas import TrainRequest, stored_request
 from app.jobs.training_requests import Resolved, resolve
 from app.models import service as models
-from app.predictions import batch_predictions
 from app.schemas import OPTIONS
 from app.store import tables
 from app.store.corpus import Corpus, open_corpus
-from app.store.db import reading
 from app.store.files import files
-from app.store.lookup import by_id
 
 # where the stored request has the training of each fold
 TRAINING = "training"
@@ -78,15 +76,9 @@ def wrong_labels(session: Session, job_id: str, offset: int = 0, limit: int = 20
     Conflict
         The job has not succeeded, or its dataset was deleted.
     """
-    with reading(session):
-        job = by_id(session, tables.Job, job_id)
-        if job.kind != "wrong_labels":
-            raise NotFound("the job finds no wrong labels")
-        dataset = None if job.dataset_id is None else session.get(tables.Dataset, job.dataset_id)
-        rows = dataset_versions.find(session, job.dataset_id, job.request["dataset_version"])
-        newest = None if dataset is None else dataset_versions.find(session, dataset.id, dataset.version)
-    file = batch_predictions.of_job(session, job_id)
-    if dataset is None or rows is None or newest is None:
+    job, file, dataset, rows = finished(session, job_id, "wrong_labels", "the job finds no wrong labels")
+    newest = dataset_versions.find(session, dataset.id, dataset.version)
+    if newest is None:
         raise Conflict("the dataset of the job was deleted; its rows cannot be shown")
     before, now = (open_corpus(files(), version.path) for version in (rows, newest))
     with file.path.open("rb") as lines:

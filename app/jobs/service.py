@@ -7,7 +7,6 @@ from sqlalchemy.orm import Session
 
 from app.access import audit, quotas
 from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
-from app.curation.service import resolve_suggestion
 from app.curation.wrong_labels import resolve_wrong_labels
 from app.datasets import append_sources
 from app.errors import Conflict, Forbidden, InvalidInput
@@ -80,7 +79,7 @@ def _queued(session: Session, request: JobRequest) -> tables.Job:
         dataset, resolved = resolve_batch(session, request)
         return job_queue.enqueue(session, "predict", dataset.id, _stored(resolved), request)
     if isinstance(request, SuggestRowsRequest):
-        dataset, suggestion = resolve_suggestion(session, request)
+        dataset, suggestion = resolve_batch(session, request)
         return job_queue.enqueue(session, "suggest_rows", dataset.id, _stored(suggestion), request)
     if isinstance(request, WrongLabelsRequest):
         judged, stored = resolve_wrong_labels(session, request)

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
+from app.curation.schemas import SuggestRowsRequest
 from app.datasets import versions as dataset_versions
 from app.errors import Conflict, InvalidInput, Item, NotFound
 from app.models import row_kinds
@@ -19,6 +20,9 @@ from app.store import tables
 from app.store.db import reading
 from app.store.files import files
 from app.store.lookup import by_id, by_ref
+
+# requests that a version answers for the rows of a dataset
+R = TypeVar("R", BatchPredictRequest, SuggestRowsRequest)
 
 FOLDER = "predictions"
 # of jobs that leave a file there
@@ -34,9 +38,7 @@ class PredictionFile:
     name: str
 
 
-def resolve_batch(
-    session: Session, request: BatchPredictRequest, lock: bool = True
-) -> tuple[tables.Dataset, BatchPredictRequest]:
+def resolve_batch(session: Session, request: R, lock: bool = True) -> tuple[tables.Dataset, R]:
     """What a request names, with ``lock`` held to the end of the transaction; the request with the resolved versions.
 
     Raises

@@ -3,6 +3,7 @@
 from sqlalchemy.orm import Session
 
 from app.datasets import versions as dataset_versions
+from app.features.base import OF_TEXTS
 from app.features.names import list_widths
 from app.predictions.model_cache import LoadedModel
 from app.predictions.schemas import ModelInputs
@@ -24,7 +25,7 @@ def read_columns(session: Session, loaded: LoadedModel, max_instances: int) -> M
     """
     version, features = loaded.version, loaded.features
     found = ModelInputs(model=version.model, version=version.version, instance="features", max_instances=max_instances)
-    if features.kind == "text":
+    if features.kind in OF_TEXTS:
         return found.model_copy(update={"instance": "text", "text_columns": _text_columns(session, version.dataset)})
     if features.columns is not None:
         columns = features.columns

@@ -33,7 +33,7 @@ from solvers.selection.sets.own_labels import flat_problem, has_own_inner, ranke
 from solvers.selection.sets.set_thresholds import SetThresholds
 from solvers.selection.sets.vocabulary_sets import VocabularySets
 from solvers.selection.single_labels import SingleLabels
-from solvers.selection.views import View, Views
+from solvers.selection.tasks import View, Views
 
 
 class AutoParams(Params):

@@ -12,7 +12,7 @@ from solvers.labels.tree_part import TreePart
 from solvers.numerics.array_types import Array, Ints
 from solvers.selection.progress import Progress
 from solvers.selection.search import Search
-from solvers.selection.views import Views
+from solvers.selection.tasks import Views
 
 
 class ChosenMembers(Solver[Any]):

@@ -27,7 +27,7 @@ from solvers.selection.held_out import Fold, Measure
 from solvers.selection.pooling import Pool
 from solvers.selection.progress import Outcome, Progress, bounds_of
 from solvers.selection.schedule import Trial, is_due
-from solvers.selection.views import Views
+from solvers.selection.tasks import Views
 
 LOOSE_TOL = 0.05
 # of all states of one trial, one for each fold

@@ -1,4 +1,4 @@
-"""What a search measures, chooses and makes, which differs by what the labels of a problem are."""
+"""What a search measures, chooses and makes: tasks by what the labels are, and the views of a problem they are of."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -9,6 +9,7 @@ from solvers.core.base import Solver, State
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.numerics.array_types import AnyFloats, Floats32
+from solvers.selection.candidates import Family
 from solvers.selection.held_out import Measure
 from solvers.selection.pooling import Pool
 
@@ -61,3 +62,34 @@ class Task(Protocol):
 
     def model(self, members: Sequence[Model], pool: Pool, kept: Mapping[str, State]) -> Model:
         """The model of members that are trained on all rows."""
+
+
+class View(NamedTuple):
+    """A problem, with all rows, and how trials on it are measured."""
+
+    problem: Problem
+    task: Task
+
+
+class Views(NamedTuple):
+    """The views of one problem.
+
+    Attributes
+    ----------
+    usual : View
+        Of sets of labels: the labels that some row has, along their tree.
+    flat : View or None
+        Those that rows have as their own, without the tree, where that makes a difference.
+    vocabulary : View or None
+        All labels of the tree, with their names where they have any; of sets of labels alone.
+    """
+
+    usual: View
+    flat: View | None = None
+    vocabulary: View | None = None
+
+    def of(self, family: Family) -> View:
+        """What a family's trials are about; models pool trials of one view alone."""
+        if family.uses_names and self.vocabulary is not None:
+            return self.vocabulary
+        return self.flat if family.flat and self.flat is not None else self.usual

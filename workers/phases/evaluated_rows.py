@@ -55,11 +55,11 @@ class EvaluatedRows:
     n_unknown : int
         Rows with a label that the model cannot name.
     inverse : float64 array, shape (n_labels,), or None
-        ``1 / p`` of each label by its training rows; None where those are not to be had any more.
+        ``1 / p`` of each label by its training rows; None if these were deleted.
     n_train : int
         Those training rows.
     n_own : int64 array, shape (n_labels,), or None
-        Training rows that have each label as their own, of sets of labels; None where they are not to be had any more.
+        For sets of labels: number of training rows with each label as their own; None if these were deleted.
     """
 
     dataset: tables.DatasetVersion

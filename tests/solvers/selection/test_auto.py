@@ -21,7 +21,7 @@ from solvers.selection.held_out import folds_of, held_out_rows
 from solvers.selection.progress import Outcome, Progress, bounds_of
 from solvers.selection.search import Options, Search
 from solvers.selection.single_labels import SingleLabels
-from solvers.selection.views import View, Views
+from solvers.selection.tasks import View, Views
 
 CANDIDATES = [
     {"solver": "one_vs_rest", "params": {"loss": "squared_hinge"}, "grid": {"C": [0.1, 1.0]}},
