@@ -13,16 +13,9 @@ from typing import IO, Any, Literal, Self
 
 from pydantic import PrivateAttr, TypeAdapter
 
-from app.datasets.schemas import (
-    EXTENSIONS,
-    DatasetFormat,
-    DatasetRows,
-    DatasetStatistics,
-    DatasetVersion,
-    ImportOptions,
-    NewRows,
-)
+from app.datasets.schemas import EXTENSIONS, DatasetFormat, DatasetRows, DatasetVersion, ImportOptions, NewRows
 from app.datasets.schemas import Dataset as DatasetBody
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.datasets.table_columns import require_columns
 from app.jobs.client import POLL_SECONDS, Job, job_of
 from app.jobs.schemas import FeaturePreview

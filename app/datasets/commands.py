@@ -14,15 +14,8 @@ from app.datasets.client import name_of
 from app.datasets.correction_files import corrections_in
 from app.datasets.label_columns import chosen_label_column
 from app.datasets.recipe_schemas import ColumnSummary
-from app.datasets.schemas import (
-    Dataset,
-    DatasetFormat,
-    DatasetRow,
-    DatasetStatistics,
-    FromUpload,
-    ImportOptions,
-    NewRows,
-)
+from app.datasets.schemas import Dataset, DatasetFormat, DatasetRow, FromUpload, ImportOptions, NewRows
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.remote.errors import ClientError
 
 datasets = typer.Typer(help="Upload and manage datasets.", no_args_is_help=True)

@@ -6,7 +6,8 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.datasets.appending import first_options, make_next, require_quiet
-from app.datasets.schemas import CorrectionsRequest, LabelCorrection, LabelType
+from app.datasets.schemas import CorrectionsRequest, LabelCorrection
+from app.datasets.statistics_schemas import LabelType
 from app.errors import Conflict, InvalidInput, Item
 from app.formats.label_forms import known_forms, label_form, label_type
 from app.formats.labels import label_problem

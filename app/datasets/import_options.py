@@ -1,7 +1,8 @@
 """Import options: resolved and checked before the file is read."""
 
 from app.datasets.recipe_schemas import TextRecipe, stem_language, stop_language
-from app.datasets.schemas import DatasetStatistics, ImportOptions
+from app.datasets.schemas import ImportOptions
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
 from app.formats.registry import FORMATS
 

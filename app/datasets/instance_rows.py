@@ -7,7 +7,8 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.datasets.appending import append
-from app.datasets.schemas import DatasetStatistics, NewRows
+from app.datasets.schemas import NewRows
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import Conflict
 from app.jobs.schemas import Job
 from app.store import tables

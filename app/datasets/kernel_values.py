@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.datasets.recipe_schemas import ColumnRecipe
-from app.datasets.schemas import DatasetStatistics
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
 
 

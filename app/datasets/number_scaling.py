@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app.datasets.recipe_schemas import ColumnRecipe
-from app.datasets.schemas import DatasetStatistics
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
 from app.store.number_scales import why_scaled
 from solvers.core.base import Solver

@@ -15,12 +15,12 @@ from app.datasets.schemas import (
     CorrectionsRequest,
     Dataset,
     DatasetRows,
-    DatasetStatistics,
     DatasetVersion,
     FromUpload,
     NewDataset,
     NewRows,
 )
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.datasets.upload_routes import Received, Replay
 from app.hierarchies import examples
 from app.http.bodies import JsonBody

@@ -4,7 +4,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.datasets.schemas import DatasetRow, DatasetRows, DatasetStatistics
+from app.datasets.schemas import DatasetRow, DatasetRows
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.datasets.versions import require_ready
 from app.errors import InvalidInput
 from app.formats.labels import PARTS

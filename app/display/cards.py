@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app.datasets.schemas import Dataset, DatasetRow, DatasetRows, DatasetStatistics
+from app.datasets.schemas import Dataset, DatasetRow, DatasetRows
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.display.html import Card, Table, text_of
 from app.evaluations.schemas import Comparison, Evaluation
 from app.hierarchies.schemas import Hierarchy

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.datasets.schemas import DatasetStatistics
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.evaluations.schemas import ConfusedPairs, Evaluation
 from app.figures.images import Draw, shortened
 from app.jobs.schemas import Job, JobStep
 from app.plurals import counted
-from app.predictions.schemas import ThresholdCurve
+from app.predictions.inspection_schemas import ThresholdCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

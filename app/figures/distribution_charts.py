@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from app.datasets.schemas import DatasetStatistics, Histogram
+from app.datasets.statistics_schemas import DatasetStatistics, Histogram
 from app.errors import Conflict
 from app.figures.charts import titled
 from app.figures.images import Draw

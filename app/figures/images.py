@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from app.predictions.codes import Code
-from app.predictions.schemas import Drift
+from app.predictions.inspection_schemas import Drift
 from solvers.output_codes import codes
 
 if TYPE_CHECKING:

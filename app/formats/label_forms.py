@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.schemas import ImportOptions, LabelType, Likeness
+from app.datasets.schemas import ImportOptions
+from app.datasets.statistics_schemas import LabelType, Likeness
 from app.formats.labels import label_problem
 from app.formats.likeness import merged
 from app.formats.table import Parsed, Texts, row_error, shorten

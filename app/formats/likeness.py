@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, get_args
 
-from app.datasets.schemas import Likeness
+from app.datasets.statistics_schemas import Likeness
 from app.values import whole_number
 
 KINDS: tuple[Likeness, ...] = get_args(Likeness)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from app.datasets.recipe_schemas import TableColumns
-from app.datasets.schemas import LabelType
+from app.datasets.statistics_schemas import LabelType
 from app.plurals import counted
 
 Kind = Literal["text", "sparse", "table"]

@@ -14,7 +14,8 @@ from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
 from app.jobs.request_schemas import CompressRequest, TuneRequest
 from app.jobs.schemas import JobPatch, PreviewRequest, TrainRequest
 from app.models.schemas import AliasTarget, RetentionRule, VersionPatch
-from app.predictions.schemas import BatchPredictRequest, NearestRequest, PredictRequest
+from app.predictions.inspection_schemas import NearestRequest
+from app.predictions.schemas import BatchPredictRequest, PredictRequest
 from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReleaseRequest, ReviewRequest
 from app.rules.schemas import FeedbackRequest, FeedbackRowsRequest, RulePatch, RuleRequest
 from app.schemas import ProblemDocument

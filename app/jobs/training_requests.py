@@ -11,7 +11,7 @@ from app.datasets.import_options import main_language, with_language
 from app.datasets.number_scaling import DefaultScaling, default_scaling
 from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe, default_recipe
 from app.datasets.rows import class_counts
-from app.datasets.schemas import DatasetStatistics
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
 from app.hierarchies.label_checks import check_labels
 from app.jobs.schemas import TrainRequest

@@ -26,15 +26,8 @@ from app.models.schemas import (
 )
 from app.operation.schemas import Health
 from app.predictions.client import Instance, Instances, Predictions, batches, from_table, index_of, listed
-from app.predictions.schemas import (
-    ClassTerms,
-    Drift,
-    ModelInputs,
-    NearestRows,
-    OutputCode,
-    SureLevel,
-    ThresholdCurve,
-)
+from app.predictions.inspection_schemas import ClassTerms, Drift, NearestRows, OutputCode, ThresholdCurve
+from app.predictions.schemas import ModelInputs, SureLevel
 from app.remote.errors import ClientError
 from app.remote.files import post_file, receive_file
 from app.remote.tables import is_table

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Select, select, tuple_
 from sqlalchemy.orm import Session
 
-from app.datasets.schemas import Languages
+from app.datasets.statistics_schemas import Languages
 from app.errors import NotFound
 from app.jobs.request_schemas import CopyOf
 from app.models import aliases, convergence

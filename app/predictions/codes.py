@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import NotFound, PolymarginError
+from app.predictions.inspection_schemas import OutputCode
 from app.predictions.model_cache import ModelCache
-from app.predictions.schemas import OutputCode
 from solvers.output_codes import codes
 
 _SHOWN_DECIMALS = 9

@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.predictions.answer_counts import DAY_SECONDS, A, AnswerCounts
 from app.predictions.answer_reference import AnswerReference
+from app.predictions.inspection_schemas import Drift, LabelDrift, LabelShare, ScoreDrift
 from app.predictions.model_cache import LoadedModel, ModelCache
-from app.predictions.schemas import Drift, LabelDrift, LabelShare, ScoreDrift
 from app.store import tables
 from app.store.db import db_now, reading
 from app.store.part_shift import total_variation

@@ -9,7 +9,7 @@ import typer
 from app.client import Client
 from app.command_line.instances import Instance, Text, one_instance
 from app.command_line.output import Json, console, number, option, print_json, table
-from app.predictions.schemas import NearestRequest, WeightedTerm
+from app.predictions.inspection_schemas import NearestRequest, WeightedTerm
 from app.remote.errors import ClientError
 
 

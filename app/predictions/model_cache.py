@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.datasets.schemas import LabelType
+from app.datasets.statistics_schemas import LabelType
 from app.errors import Conflict, NotFound, PolymarginError, Unavailable
 from app.features.base import Features
 from app.features.load import load_features

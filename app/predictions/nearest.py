@@ -13,8 +13,8 @@ from app.features.base import InstanceError
 from app.models import service as models
 from app.models.rows import matrix
 from app.models.warm_starts import SPLIT
+from app.predictions.inspection_schemas import NearestRequest, NearestRows, NearRow
 from app.predictions.model_cache import LoadedModel
-from app.predictions.schemas import NearestRequest, NearestRows, NearRow
 from app.predictions.service import read_row
 from app.store import tables
 from app.store.corpus import Corpus, open_corpus

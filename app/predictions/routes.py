@@ -13,20 +13,18 @@ from app.predictions import batch_predictions, codes, terms, thresholds
 from app.predictions.answer_counts import KEPT_DAYS
 from app.predictions.drift import of_version
 from app.predictions.inference import answer, loaded_model, most_instances
-from app.predictions.model_cache import ModelCache
-from app.predictions.nearest import nearest
-from app.predictions.read_columns import read_columns
-from app.predictions.schemas import (
+from app.predictions.inspection_schemas import (
     ClassTerms,
     Drift,
-    ModelInputs,
     NearestRequest,
     NearestRows,
     OutputCode,
-    PredictRequest,
-    PredictResponse,
     ThresholdCurve,
 )
+from app.predictions.model_cache import ModelCache
+from app.predictions.nearest import nearest
+from app.predictions.read_columns import read_columns
+from app.predictions.schemas import ModelInputs, PredictRequest, PredictResponse
 from app.schemas import NAME_PATTERN
 
 models_router = APIRouter(prefix=f"{V1}/models", tags=["predictions"])

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidInput, NotFound
+from app.predictions.inspection_schemas import ClassTerms, WeightedTerm
 from app.predictions.model_cache import LoadedModel, ModelCache
-from app.predictions.schemas import ClassTerms, WeightedTerm
 
 MAX_TERMS = 100
 _AT_ONCE = 1 << 16

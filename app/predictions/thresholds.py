@@ -2,8 +2,8 @@
 
 from app.errors import NotFound, PolymarginError
 from app.predictions import sure_answers
+from app.predictions.inspection_schemas import ThresholdCurve, ThresholdPoint
 from app.predictions.model_cache import ModelCache
-from app.predictions.schemas import ThresholdCurve, ThresholdPoint
 
 
 def of_version(cache: ModelCache, workspace: str, ref: str, number: int) -> ThresholdCurve:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from app.datasets.recipe_schemas import TableColumns
-from app.datasets.schemas import ClassCount, LabelType
+from app.datasets.statistics_schemas import ClassCount, LabelType
 from app.features.names import pack_names
 from app.formats.labels import PARTS
 from app.formats.table import Kind, Parsed, Texts

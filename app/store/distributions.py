@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from app.datasets.schemas import Histogram
+from app.datasets.statistics_schemas import Histogram
 from app.formats.labels import PARTS
 
 _MOST_BINS = 30

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.datasets.schemas import Languages, LanguageShare
+from app.datasets.statistics_schemas import Languages, LanguageShare
 from app.formats.table import Texts
 
 if TYPE_CHECKING:

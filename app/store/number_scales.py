@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from scipy.sparse import csr_matrix
 
-from app.datasets.schemas import ColumnSpread, NumberScales
+from app.datasets.statistics_schemas import ColumnSpread, NumberScales
 from solvers.numerics import number_scales as scales
 from solvers.numerics.number_scales import scales_of
 

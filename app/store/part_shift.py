@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 
-from app.datasets.schemas import PartShift
+from app.datasets.statistics_schemas import PartShift
 from app.formats.labels import TEST, TRAIN
 from app.formats.table import Parsed
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from app.datasets.schemas import DatasetWarning, Languages, NumberScales, PartShift, Repetitions
+from app.datasets.statistics_schemas import DatasetWarning, Languages, NumberScales, PartShift, Repetitions
 from app.formats.label_forms import looks_like_list
 from app.formats.labels import TEST, TRAIN, VALIDATION
 from app.formats.likeness import KINDS, Alike

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.datasets.schemas import DatasetStatistics, LabelsAlike, LabelsPerRow, Lengths, WeightRange
+from app.datasets.statistics_schemas import DatasetStatistics, LabelsAlike, LabelsPerRow, Lengths, WeightRange
 from app.formats.likeness import alike
 from app.formats.table import Parsed
 from app.store.column_summaries import summaries

@@ -11,8 +11,9 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.datasets.schemas import DatasetStatistics, ImportOptions
+from app.datasets.schemas import ImportOptions
 from app.datasets.service import ERROR_REPORT
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
 from app.formats.plain_file import MostUnpacked
 from app.formats.registry import parse

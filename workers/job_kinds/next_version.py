@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.datasets import append_sources
 from app.datasets import versions as dataset_versions
-from app.datasets.schemas import DatasetStatistics
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import Conflict
 from app.jobs.leases import Lease
 from app.store import tables

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from app.figures.charts import precision_by_coverage, trials
 from app.jobs.schemas import Job, JobStep
-from app.predictions.schemas import ThresholdCurve, ThresholdPoint
+from app.predictions.inspection_schemas import ThresholdCurve, ThresholdPoint
 
 
 @pytest.mark.parametrize(("n", "marker"), [(1, "o"), (3, "")])

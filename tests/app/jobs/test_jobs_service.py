@@ -10,7 +10,8 @@ from sqlalchemy.orm import Session
 from app.datasets import service as datasets
 from app.datasets.import_options import with_language
 from app.datasets.recipe_schemas import TextRecipe, default_recipe
-from app.datasets.schemas import DatasetStatistics, Languages, LanguageShare, NewDataset
+from app.datasets.schemas import NewDataset
+from app.datasets.statistics_schemas import DatasetStatistics, Languages, LanguageShare
 from app.errors import Conflict, InvalidInput, NotFound
 from app.hierarchies import service as hierarchies
 from app.jobs import logs as job_logs

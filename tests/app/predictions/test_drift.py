@@ -14,7 +14,7 @@ from app.config import Settings
 from app.main import create_app
 from app.predictions import answer_counts
 from app.predictions.answer_reference import AnswerReference, answer_reference, of_details
-from app.predictions.schemas import Drift
+from app.predictions.inspection_schemas import Drift
 from app.store.part_shift import total_variation
 from solvers.core.linear_model import LinearModel
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.datasets.schemas import DatasetStatistics, ImportOptions
+from app.datasets.schemas import ImportOptions
+from app.datasets.statistics_schemas import DatasetStatistics
 from app.formats.registry import parse
 from app.store import row_checks
 from app.store.distributions import by_part
