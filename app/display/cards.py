@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import singledispatch
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -17,15 +17,35 @@ from app.plurals import counted, time_left
 from app.predictions.schemas import Prediction, PredictResponse
 from app.schemas import Page, ProblemDocument
 
+B = TypeVar("B", bound=BaseModel)
+
 # rows of a table in a notebook
 _MOST_ROWS = 10
 # the first of these that a version has is in its short form
 _FIRST_MEASURES = ("accuracy", "error", "micro_f1", "f1@5")
 
 
+class Ask(Protocol):
+    """Gives a related answer of the service, or None."""
+
+    def __call__(self, answer: type[B], path: str, **params: str | int) -> B | None: ...
+
+
+def ask_nothing(answer: type[B], path: str, **params: str | int) -> B | None:
+    """None: a short form makes no request."""
+    return None
+
+
 @singledispatch
-def card(answer: Any) -> Card:
-    """The card of an answer; of one without a card of its own, its single values."""
+def card(answer: Any, ask: Ask) -> Card:
+    """The card of an answer; of one without a card of its own, its single values.
+
+    Parameters
+    ----------
+    answer : BaseModel
+    ask : callable
+        For what the answer does not have itself: ``title`` and ``brief`` need none of it.
+    """
     if not isinstance(answer, BaseModel):
         return Card(str(answer))
     plain = [(name, value) for name, value in answer if isinstance(value, str | int | float)]
@@ -33,7 +53,7 @@ def card(answer: Any) -> Card:
 
 
 @card.register
-def _(dataset: Dataset) -> Card:
+def _(dataset: Dataset, ask: Ask) -> Card:
     counts = [counted(dataset.n_rows, "row")] if dataset.n_rows is not None else []
     if dataset.n_classes is not None:
         counts.append(counted(dataset.n_classes, "label"))
@@ -50,7 +70,7 @@ def _(dataset: Dataset) -> Card:
     tables, notes = [], [] if dataset.error is None else _faults(dataset.error)
     if dataset.state == "ready":
         asked = {"limit": _MOST_ROWS}
-        found = dataset._related(DatasetStatistics, f"/datasets/{dataset.id}/statistics", **asked)
+        found = ask(DatasetStatistics, f"/datasets/{dataset.id}/statistics", **asked)
         if found is not None:
             rows = [(each.label, each.train, each.test) for each in found.classes]
             tables.append(Table(("label", "train", "test"), rows, _further(found.n_classes, len(rows))))
@@ -59,14 +79,14 @@ def _(dataset: Dataset) -> Card:
 
 
 @card.register
-def _(rows: DatasetRows) -> Card:
+def _(rows: DatasetRows, ask: Ask) -> Card:
     shown = [(each.row, each.label if each.labels is None else each.labels, _content(each)) for each in rows.rows]
     brief = [f"{len(rows.rows):,} of {rows.n_rows:,}"]
     return Card("", brief, tables=[Table(("row", "label", "content"), shown[:_MOST_ROWS])])
 
 
 @card.register
-def _(job: Job) -> Card:
+def _(job: Job, ask: Ask) -> Card:
     asked = job.request
     target = asked.get("model") or asked.get("name") or ""
     title = f"{job.kind} {target}".strip()
@@ -85,17 +105,17 @@ def _(job: Job) -> Card:
     notes = [] if job.error is None else _faults(job.error)
     if result is not None and result.unconverged:
         notes.append(result.unconverged)
-    steps = job._related(JobSteps, f"/jobs/{job.id}/steps", limit=1000) if job.kind == "train" else None
+    steps = ask(JobSteps, f"/jobs/{job.id}/steps", limit=1000) if job.kind == "train" else None
     tables = []
     if made is not None and result is not None and job.state == "succeeded":
-        version = job._related(ModelVersion, f"/models/{result.model}/versions/{result.version}")
+        version = ask(ModelVersion, f"/models/{result.model}/versions/{result.version}")
         tables = [] if version is None else _measures(version.metrics)
     brief = [job.state, *([made] if made else []), *([] if job.finished else [stage(job)])]
     return Card(f"{job.id[:8]} {title}", list(dict.fromkeys(brief)), facts, tables, _curve(steps), notes)
 
 
 @card.register
-def _(steps: JobSteps) -> Card:
+def _(steps: JobSteps, ask: Ask) -> Card:
     last = steps.steps[-1] if steps.steps else None
     brief = [counted(len(steps.steps), "step")]
     if last is not None and last.gap is not None:
@@ -104,7 +124,7 @@ def _(steps: JobSteps) -> Card:
 
 
 @card.register
-def _(model: Model) -> Card:
+def _(model: Model, ask: Ask) -> Card:
     facts = [
         ("versions", model.versions),
         ("aliases", ", ".join(f"{alias.name} = {alias.version}" for alias in model.aliases) or None),
@@ -119,7 +139,7 @@ def _(model: Model) -> Card:
 
 
 @card.register
-def _(version: ModelVersion) -> Card:
+def _(version: ModelVersion, ask: Ask) -> Card:
     facts = [
         ("method", version.solver),
         ("parameters", ", ".join(f"{name}={text_of(value)}" for name, value in version.params.items())),
@@ -134,7 +154,7 @@ def _(version: ModelVersion) -> Card:
         ("notes", version.notes or None),
         ("bytes", version.size_bytes),
     ]
-    steps = version._related(JobSteps, f"/jobs/{version.job}/steps", limit=1000)
+    steps = ask(JobSteps, f"/jobs/{version.job}/steps", limit=1000)
     notes = [text for text in (version.unconverged, version.refit and version.refit.summary) if text]
     points = _curve(steps, version.point)
     title = f"{version.model}@{version.version}"
@@ -142,7 +162,7 @@ def _(version: ModelVersion) -> Card:
 
 
 @card.register
-def _(answer: PredictResponse) -> Card:
+def _(answer: PredictResponse, ask: Ask) -> Card:
     rows = [
         (number, _labels(each), None if answer.set else each.probability, None if answer.set else each.score)
         for number, each in enumerate(answer.predictions[:_MOST_ROWS])
@@ -156,14 +176,14 @@ def _(answer: PredictResponse) -> Card:
 
 
 @card.register
-def _(prediction: Prediction) -> Card:
+def _(prediction: Prediction, ask: Ask) -> Card:
     top = [(each.label, each.name, each.probability, each.score) for each in prediction.top[:_MOST_ROWS]]
     table = Table(("label", "name", "probability", "score"), top)
     return Card(text_of(_labels(prediction)), _sureness(prediction), tables=[table])
 
 
 @card.register
-def _(evaluation: Evaluation) -> Card:
+def _(evaluation: Evaluation, ask: Ask) -> Card:
     measured = [each for each in evaluation.measures if each.level == 0]
     rows = [(each.name, each.value, each.low, each.high) for each in measured]
     named = {each.name: each.value for each in measured}
@@ -174,7 +194,7 @@ def _(evaluation: Evaluation) -> Card:
 
 
 @card.register
-def _(comparison: Comparison) -> Card:
+def _(comparison: Comparison, ask: Ask) -> Card:
     a, b = (f"{side.model}@{side.version}" for side in (comparison.a, comparison.b))
     rows = [(each.name, each.a, each.b, each.difference, each.low, each.high) for each in comparison.measures]
     header = ("measure", a, b, "difference", f"{comparison.confidence:.0%} from", "to")
@@ -183,7 +203,7 @@ def _(comparison: Comparison) -> Card:
 
 
 @card.register
-def _(hierarchy: Hierarchy) -> Card:
+def _(hierarchy: Hierarchy, ask: Ask) -> Card:
     facts = [
         ("nodes", hierarchy.n_nodes),
         ("leaves", hierarchy.n_leaves),
@@ -195,7 +215,7 @@ def _(hierarchy: Hierarchy) -> Card:
 
 
 @card.register
-def _(solver: SolverInfo) -> Card:
+def _(solver: SolverInfo, ask: Ask) -> Card:
     params = solver.params_schema.get("properties", {})
     rows = [(name, about.get("default"), about.get("description", "")) for name, about in params.items()]
     facts = [("objective", solver.summary), ("paper", solver.paper)]
@@ -203,8 +223,8 @@ def _(solver: SolverInfo) -> Card:
 
 
 @card.register(Page)
-def _(page: Page[Any]) -> Card:
-    cards = [card(item) for item in page.items]
+def _(page: Page[Any], ask: Ask) -> Card:
+    cards = [card(item, ask_nothing) for item in page.items]
     rows = [(each.title, ", ".join(each.brief)) for each in cards]
     more = ["there are more: next_page_token requests them"] if page.next_page_token else []
     brief = [counted(len(rows), "item"), *(title for title, _ in rows[:5]), *(["..."] if len(rows) > 5 else [])]

@@ -16,9 +16,9 @@ class Shown:
     """An answer with a short ``repr`` and an HTML view; :mod:`app.display.cards` says what both have."""
 
     def __repr__(self) -> str:
-        from app.display.cards import card
+        from app.display.cards import ask_nothing, card
 
-        found = card(self)
+        found = card(self, ask_nothing)
         return f"<{kind_of(self)} {': '.join(filter(None, [found.title, ', '.join(found.brief)]))}>"
 
     def __str__(self) -> str:
@@ -28,7 +28,7 @@ class Shown:
         from app.display.cards import card
         from app.display.html import html
 
-        return html(kind_of(self), card(self))
+        return html(kind_of(self), card(self, self._related))
 
     def _related(self, answer: type[B], path: str, **params: str | int) -> B | None:
         """A related answer of the service; None if it is not available, or if the answer has no connection."""

@@ -175,6 +175,7 @@ def test_objects_show_themselves_in_a_line_and_markup_in_names_is_text(canned: C
     with Client() as client:
         job = client.jobs.get("j1")
         assert repr(job) == str(job) == f"<Job j1 train {name}: running>"
+        assert [each.path for each in canned.asked] == ["/jobs/j1"], "a short form makes no request"
         shown = job._repr_html_()
         assert "<svg" in shown
         assert "<script" not in shown

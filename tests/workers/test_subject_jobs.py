@@ -19,6 +19,7 @@ from app.models import service as models
 from app.predictions import thresholds
 from app.predictions.drift import drift
 from app.predictions.model_cache import ModelCache
+from app.predictions.read_columns import read_columns
 from app.predictions.schemas import PredictResponse
 from app.predictions.service import predict
 from app.protocols.adapter import reads_texts
@@ -96,6 +97,8 @@ def test_a_ranker_of_all_concepts_is_the_same_at_every_door(
     assert loaded.features.kind == "named_text"
     assert loaded.model.kind == "subjects"
     assert reads_texts(loaded)
+    with database() as session:
+        assert read_columns(session, loaded, 10).instance == "text"
     (answer,) = _ask(loaded, "Glazing, day 3", top_k=3, explain=5)["predictions"]
     first = answer["labels"][0]
     assert (first["label"], first["seen"], first["names"]) == ("u:glazing", False, {"en": "Glazing"})
