@@ -150,14 +150,16 @@ def certain(model: Model, X: sp.csr_matrix, allowed: Bools | None = None) -> Boo
         The model has no reach.
     """
     size = max(1, CHUNK_BYTES // (8 * len(model.classes)))
-    parts = [_certain(model, X[begin : begin + size], allowed) for begin in range(0, X.shape[0], size)]
+    chunks = (X[begin : begin + size] for begin in range(0, X.shape[0], size))
+    parts = [certain_by_scores(model, chunk, model.scores(chunk), allowed) for chunk in chunks]
     return np.concatenate([np.empty(0, bool), *parts])
 
 
-def _certain(model: Model, X: sp.csr_matrix, allowed: Bools | None) -> Bools:
+def certain_by_scores(model: Model, X: sp.csr_matrix, scores: AnyFloats, allowed: Bools | None = None) -> Bools:
+    """As :func:`certain`, of rows whose scores are known, shape (n_samples, n_classes); these are not changed."""
     if model.reach is None:
         raise ValueError("the model has no reach: its training had no certificate of the kind")
-    reach, scores = model.reach, model.scores(X)
+    reach = model.reach
     precision, F = _precision(scores), scores.astype(np.float64)
     if allowed is not None:
         F[:, ~allowed] = -np.inf

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from solvers.core.certain_answers import Reach, certain
 from solvers.core.linear_model import LinearModel
 from solvers.core.model import Model
 from solvers.core.problem import Problem
@@ -47,3 +48,10 @@ def test_rows_that_are_known_to_be_right_are_not_scored_and_change_no_measure(
     asked.clear()
     assert measures(model, rows, X[:half], X[half:], right[:half]) == every
     assert sum(asked) == 120 - np.count_nonzero(right[:half]) < 100
+    # without a tree the scores of the measures also say which answers are certain
+    model.reach = Reach(np.array([0.05]), 0.0, 1.0)
+    asked.clear()
+    share = measures(model, rows, X[:half], X[half:])["test"]["certain"]
+    assert sum(asked) == (120 if tree is None else 180)
+    assert share == certain(model, X[half:]).mean()
+    assert 0.0 < share < 1.0

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from solvers.core.certain_answers import certain
+from solvers.core.certain_answers import certain, certain_by_scores
 from solvers.core.model import Model
 from solvers.core.problem import ProblemError
 from solvers.labels.label_sets import of_nodes, own_labels
@@ -50,8 +50,9 @@ def measures(
     parts = ("train", X_train, rows.truth_train, right), ("test", X_test, rows.truth_test, None)
     for part, X, truth, known in parts:
         if X.shape[0] > 0:
-            found[part] = _measure(model, rows, X, truth, known)
-    if model.reach is not None and X_test.shape[0] > 0:
+            found[part] = _measure(model, rows, X, truth, known, is_test=part == "test")
+    # along a tree; otherwise it is from the same scores
+    if model.reach is not None and X_test.shape[0] > 0 and "certain" not in found["test"]:
         found["test"]["certain"] = float(certain(model, X_test).mean())
     if isinstance(rows.truth_test, csr_matrix) and X_test.shape[0] > 0:
         found["test"] |= _ranked(model, rows, X_test, rows.truth_test)
@@ -68,7 +69,9 @@ def require_finite(model: Model) -> None:
         raise ProblemError("weights have left the range of floats: divide the features by a constant, or lower C")
 
 
-def _measure(model: Model, rows: Rows, X: csr_matrix, truth: Truth, right: Bools | None) -> dict[str, float]:
+def _measure(
+    model: Model, rows: Rows, X: csr_matrix, truth: Truth, right: Bools | None, *, is_test: bool
+) -> dict[str, float]:
     tree, sets = rows.tree, model.predict_sets(X, CHUNK_BYTES)
     if isinstance(truth, csr_matrix):
         assert tree is not None
@@ -79,7 +82,7 @@ def _measure(model: Model, rows: Rows, X: csr_matrix, truth: Truth, right: Bools
     if tree is not None and sets is not None:
         return found | multilabel(tree, of_nodes(tree, truth), sets)
     if tree is None:
-        return found | _listed(model, X, truth, right)
+        return found | _listed(model, X, truth, right, counts_certain=is_test and model.reach is not None)
     nodes, scored = truth.astype(np.int64), _scored(len(truth), right)
     # a choice of rows is a copy of them
     predicted = model.predict(X if right is None else X[scored], CHUNK_BYTES)
@@ -107,19 +110,27 @@ def _ranked(model: Model, rows: Rows, X: csr_matrix, truth: csr_matrix) -> dict[
     return {measure.name: value for measure, value in found if not measure.name.startswith("accuracy@")}
 
 
-def _listed(model: Model, X: csr_matrix, truth: NDArray[np.int32], right: Bools | None) -> dict[str, float]:
+def _listed(
+    model: Model, X: csr_matrix, truth: NDArray[np.int32], right: Bools | None, *, counts_certain: bool
+) -> dict[str, float]:
     """The measures without a label tree, from one pass over the scores."""
     step, scored = max(1, CHUNK_BYTES // (8 * len(model.classes))), _scored(len(truth), right)
     predicted, place = truth.astype(np.int64), np.ones(len(truth), np.int32)
+    n_certain = 0
     for begin in range(0, len(scored), step):
         rows = scored[begin : begin + step]
-        ranking = model.ranking(X[rows])
+        some = X[rows]
+        ranking = model.ranking(some)
+        if counts_certain:
+            n_certain += int(certain_by_scores(model, some, ranking.values).sum())
         predicted[rows] = ranking.first()
         place[rows] = places(ranking.values, np.arange(len(rows) + 1), truth[rows], ranking.ties)
     ranks = RankAccumulator()
     ranks.add_placed(truth, place)
     reported = ranks.measures(tuple(k for k in KS if k < len(model.classes)))
     kept = {name: value for name, value in reported.items() if name == "mrr" or name.startswith("accuracy@")}
+    if counts_certain:
+        kept["certain"] = n_certain / len(truth)
     return flat(truth, predicted, len(model.classes)) | kept
 
 
