@@ -41,13 +41,20 @@ class Featured:
     X_test: csr_matrix
     names: NameBlock | None = None
 
-    def read_by(self, model: Model) -> "Featured":
+    def features_read_by(self, model: Model) -> Features:
         """Without the names of labels, where the model reads terms alone: its answers need not look for names."""
         if self.names is None or model.n_features == self.features.n_features:
-            return self
+            return self.features
         assert isinstance(self.features, NamedTextFeatures)
+        return self.features.terms
+
+    def read_by(self, model: Model) -> "Featured":
+        """These features with what they say of the rows."""
+        features = self.features_read_by(model)
+        if self.names is None or features is self.features:
+            return self
         (train, _), (test, _) = self.names.split(self.X_train), self.names.split(self.X_test)
-        return Featured(self.features.terms, csr_matrix(train), csr_matrix(test))
+        return Featured(features, csr_matrix(train), csr_matrix(test))
 
 
 def featured(

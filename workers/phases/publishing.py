@@ -220,10 +220,10 @@ class Publisher:
         more: Mapping[str, Any],
     ) -> Written:
         """Write features and model of a version, or of the measured model beside it."""
-        lease, data, tree = self.context.lease, prepared.data.read_by(model), prepared.rows.tree
+        lease, tree, features = self.context.lease, prepared.rows.tree, prepared.data.features_read_by(model)
         self.store.delete(f"{path}/features")
-        manifest = {"kind": data.features.kind, "params": data.features.params_json()}
-        features_sha256 = self.store.save_arrays(f"{path}/features", data.features.arrays(), manifest)
+        manifest = {"kind": features.kind, "params": features.params_json()}
+        features_sha256 = self.store.save_arrays(f"{path}/features", features.arrays(), manifest)
         expected = measured.expected
         lineage: dict[str, Any] = {
             "job": lease.job_id,
@@ -268,7 +268,7 @@ class Publisher:
             request=lineage["request"],
             code_version=VERSION,
             n_classes=len(model.classes),
-            n_features=prepared.data.read_by(model).features.n_given,
+            n_features=prepared.data.features_read_by(model).n_given,
             n_train=prepared.problem.n_samples,
             epochs=reached.epoch,
             converged=reached.converged,
