@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,6 +45,11 @@ class SparseFeatures:
         self._used = used
         self._names = None if names is None else list(names)
         self._ids = {} if names is None else {name: index for index, name in enumerate(names)}
+
+    @cached_property
+    def _list_widths(self) -> dict[str, int]:
+        """How many elements each column of lists has."""
+        return list_widths(self._names or ())
 
     @classmethod
     def from_arrays(cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> SparseFeatures:
@@ -173,7 +179,7 @@ class SparseFeatures:
 
     def _record_row(self, record: Mapping[str, Any]) -> Row:
         """As named features, none of which may be left out: a row of a table has all columns."""
-        given = unrolled(record, list_widths(self._names or ()), self._ids)
+        given = unrolled(record, self._list_widths, self._ids)
         unfit = next((name for name, value in given.items() if value is None or type(value) is str), None)
         if unfit is not None:
             raise InstanceError(f"column '{shorten(unfit)}': a number is required")
@@ -188,7 +194,7 @@ class SparseFeatures:
             raise InstanceError("this model's features have no names: pass indices and values")
         ids = self._ids
         if not features.keys() <= ids.keys():
-            features = unrolled(features, list_widths(self._names), ids)
+            features = unrolled(features, self._list_widths, ids)
             self._check_names(features)
         if list in map(type, features.values()):
             listed = next(name for name, value in features.items() if isinstance(value, list))
