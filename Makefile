@@ -9,7 +9,10 @@ INPUTS := pyproject.toml constraints.txt
 export PYTHONDONTWRITEBYTECODE :=
 # One arena for all threads of a process, Arrow in it, and large arrays given back at once: a process of tests stays smaller.
 ALLOCATOR := ARROW_DEFAULT_MEMORY_POOL=system MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=4194304 MALLOC_TRIM_THRESHOLD_=4194304
-PYTEST := $(ALLOCATOR) $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+PYTEST := $(ALLOCATOR) $(BIN)/python -m pytest --dist worksteal
+# The slow tests wait for leases, servers and pages for half of their time: a third process for every two processors.
+CORES := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+MORE := $(shell echo $$(( ($(CORES) * 3 + 1) / 2 )))
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
 .PHONY: help demo serve test test-slow test-all test-browser mutants audit check lint types imports docs-strict coverage docs
@@ -36,10 +39,10 @@ serve: $(VENV)/installed-run
 	@$(BIN)/polymargin up
 
 test: $(VENV)/installed-dev
-	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST) --numprocesses auto -m "not slow" $(PYTEST_ARGS)
 
 test-slow: $(VENV)/installed-dev
-	$(PYTEST) -m slow $(PYTEST_ARGS)
+	$(PYTEST) --numprocesses $(MORE) -m slow $(PYTEST_ARGS)
 
 test-all: test test-slow
 

@@ -72,10 +72,10 @@ def test_the_gap_is_never_negative_and_the_dual_never_falls(name, dtype):
 
 @where_certified
 def test_a_tighter_tolerance_gives_a_smaller_gap(name):
-    gaps = [last_of(solver(name, tol=tol, dtype="float64").steps(small())).gap for tol in (1e-1, 1e-3, 1e-5)]
+    gaps = [last_of(solver(name, tol=tol, dtype="float64").steps(small())).gap for tol in (1e-1, 1e-2, 1e-4)]
     # Newton's method may pass two tolerances in one step
     assert gaps[0] > gaps[2] if name in RANKED else gaps[0] > gaps[1] > gaps[2]
-    assert all(gap <= tol for gap, tol in zip(gaps, (1e-1, 1e-3, 1e-5), strict=True))
+    assert all(gap <= tol for gap, tol in zip(gaps, (1e-1, 1e-2, 1e-4), strict=True))
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if not SOLVERS[name].handles.closed_form])

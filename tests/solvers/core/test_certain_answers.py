@@ -77,8 +77,8 @@ def test_no_certain_answer_differs_from_the_optimum(name: str, params: dict[str,
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "params"), EVERY_WAY)
-def test_no_certain_answer_differs_from_the_optimum_on_fifty_problems(name: str, params: dict[str, Any]) -> None:
-    for seed in range(50):
+def test_no_certain_answer_differs_from_the_optimum_on_random_problems(name: str, params: dict[str, Any]) -> None:
+    for seed in range(12):
         rng = np.random.default_rng([2, seed])
         n, d, k = int(rng.integers(12, 40)), int(rng.integers(2, 8)), int(rng.integers(2, 6))
         problem = small(n, d, k, seed=seed, density=float(rng.uniform(0.3, 1.0)))
