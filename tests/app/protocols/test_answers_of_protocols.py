@@ -1,5 +1,6 @@
 """Sets of labels, empty sets and paths along a label tree, at the door of every protocol."""
 
+import datetime
 import io
 import json
 import os
@@ -66,6 +67,19 @@ def _things() -> bytes:
     return b"label,color,width\n" + b"".join(b"%s,%s,%d\n" % (a.encode(), b.encode(), c) for a, b, c in rows)
 
 
+def _flags() -> bytes:
+    day, later = datetime.date(2024, 1, 31), datetime.date(2024, 2, 1)
+    rows = [
+        (True, 7.0, day, "on"),
+        (True, 11.0, later, "on"),
+        (False, 7.0, later, "off"),
+        (False, 11.0, day, "off"),
+    ] * 4
+    columns = dict(zip(("flag", "code", "day", "label"), map(list, zip(*rows, strict=True)), strict=True))
+    pq.write_table(pa.table(columns), stream := io.BytesIO())
+    return stream.getvalue()
+
+
 def _vectors() -> bytes:
     rows = [("deep sea", [2.0, 0.0, 0.5], "ship"), ("blue sky", [0.0, 2.0, 0.5], "kite")] * 8
     table = pa.table(
@@ -107,6 +121,8 @@ def labelled_home(empty_home: Home, tmp_path_factory: pytest.TempPathFactory) ->
         assert upload(client, "subjects", _subjects(), "jsonl")["state"] == "ready"
         things = upload(client, "things", _things(), "csv", category_columns="color", number_columns="width")
         assert things["state"] == "ready", things["error"]
+        flags = upload(client, "flags", _flags(), "parquet", category_columns=["flag", "code", "day"])
+        assert flags["state"] == "ready", flags["error"]
         signs = upload(client, "signs", _vectors(), "parquet", text_columns="text", number_columns="v")
         assert signs["state"] == "ready", signs["error"]
         assert upload(client, "sizes", _sizes(), "csv")["state"] == "ready"
@@ -114,6 +130,7 @@ def labelled_home(empty_home: Home, tmp_path_factory: pytest.TempPathFactory) ->
         for dataset, model, request in (
             ("products", "plain", WESTON),
             ("things", "things", {"solver": "weston_watkins"}),
+            ("flags", "flags", {"solver": "weston_watkins"}),
             ("signs", "signs", {"solver": "weston_watkins"}),
             ("sizes", "sizes", {"solver": "weston_watkins", "test_fraction": 0}),
             ("traits", "traits", {**NODE_SVM, "test_fraction": 0}),
@@ -322,6 +339,10 @@ MARKS = ("<!-- matrix -->\n", "<!-- end of matrix -->")
 KINDS: dict[str, tuple[str, Any]] = {
     "text, one label": ("plain", {"text": "lid pot pan"}),
     "record, one label": ("things", {"record": {"color": "red", "width": 9.0}}),
+    "record with a flag, a whole float and a date, one label": (
+        "flags",
+        {"record": {"flag": True, "code": 7.0, "day": "2024-02-01"}},
+    ),
     "record with a vector, one label": ("signs", {"record": {"text": "deep sea", "v": [0.0, 2.0, 0.5]}}),
     "numbers, one label": ("sizes", {"features": {"width": 7.0, "height": 2.0}}),
     "numbers, set": ("traits", {"features": {"width": 1.0, "height": 1.0}}),
@@ -377,6 +398,8 @@ def _feature_names(model: str) -> list[str]:
 def _tensor(name: str, value: Any) -> Tensor:
     if isinstance(value, str):
         return Tensor(name, "BYTES", (1,), [value])
+    if isinstance(value, bool):
+        return Tensor(name, "BOOL", (1,), np.array([value]))
     return Tensor(name, "FP64", (1, *np.shape(value)), np.ravel(value))
 
 
@@ -398,7 +421,7 @@ def _by_annif(client: TestClient, model: str, row: Any) -> list[str] | None:
 
 
 def _by_label_studio(client: TestClient, model: str, row: Any) -> list[str]:
-    labels = [*WORDS, *SUBJECTS, "hot", "cold", "ship", "kite", "flat", "tall", "wide", "high"]
+    labels = [*WORDS, *SUBJECTS, "hot", "cold", "on", "off", "ship", "kite", "flat", "tall", "wide", "high"]
     choices = "".join(f'<Choice value="{label.replace(">", "&gt;")}"/>' for label in labels)
     config_text = config_of("Choices", choices, choice="multiple")
     data = {"body": "", **_columns(row), **({"body": row["text"]} if "text" in row else {})}
@@ -407,16 +430,31 @@ def _by_label_studio(client: TestClient, model: str, row: Any) -> list[str]:
     return result["result"][0]["value"]["choices"] if result["result"] else []
 
 
-JOB_OPTIONS = {
+JOB_OPTIONS: dict[str, dict[str, Any]] = {
     "things": {"category_columns": "color", "number_columns": "width"},
+    "flags": {"category_columns": ["flag", "code", "day"]},
     "signs": {"text_columns": "text", "number_columns": "v"},
 }
 
 
+def _as_file(row: Any, format: str) -> tuple[bytes, str]:
+    """A file of one row in this format where it is one of files with such columns, else JSON lines."""
+    columns = _columns(row)
+    if format == "parquet":
+        table = {
+            name: [datetime.date.fromisoformat(value) if name == "day" else value] for name, value in columns.items()
+        }
+        pq.write_table(pa.table(table), stream := io.BytesIO())
+        return stream.getvalue(), "parquet"
+    if format == "csv" and not any(isinstance(value, list) for value in columns.values()):
+        return f"{','.join(columns)}\n{','.join(map(str, columns.values()))}\n".encode(), "csv"
+    return json.dumps(row.get("record", row)).encode() + b"\n", "jsonl"
+
+
 def _by_job(client: TestClient, model: str, row: Any, format: str) -> list[str]:
     name = f"rows-{uuid4().hex}"
-    line = json.dumps(row.get("record", row)).encode() + b"\n"
-    rows = upload(client, name, line, "jsonl", unlabelled="true", **JOB_OPTIONS.get(model, {}))
+    content, of_file = _as_file(row, format)
+    rows = upload(client, name, content, of_file, unlabelled="true", **JOB_OPTIONS.get(model, {}))
     assert rows["state"] == "ready", rows["error"]
     asked = {"kind": "predict", "model": model, "dataset": name, "format": format}
     made = client.post("/api/v1/jobs", json=asked)
