@@ -140,7 +140,7 @@ def _learnt(request: Request, loaded: LoadedModel, content: bytes) -> Response:
     bare = [
         Item("subjects are needed, each with its uri or its label", f"/{at}/subjects")
         for at, (_, of) in enumerate(kept)
-        if not of
+        if not of and not (loaded.model.names_sets and _has_no_subjects(documents[at]))
     ]
     bare += list(_ambiguous(kept, known, named))
     if bare:
@@ -152,6 +152,11 @@ def _learnt(request: Request, loaded: LoadedModel, content: bytes) -> Response:
             error.detail, [replace(item, pointer=_in_document(item.pointer)) for item in error.errors]
         ) from None
     return Response(status_code=204)
+
+
+def _has_no_subjects(document: Any) -> bool:
+    """Whether a document says that none is right; one that leaves them out says nothing."""
+    return isinstance(document, dict) and document.get("subjects") == []
 
 
 def _in_document(pointer: str | None) -> str | None:

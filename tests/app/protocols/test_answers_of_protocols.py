@@ -288,6 +288,35 @@ def test_a_taxonomy_answers_by_its_own_choices_and_reads_them_back(
         assert kept[0]["labels"] == [label]
 
 
+def test_a_document_without_subjects_and_an_annotation_without_a_choice_are_the_empty_set(labelled: TestClient) -> None:
+    event = {
+        "action": "ANNOTATION_CREATED",
+        "project": {"label_config": FLAT},
+        "task": {"data": {"body": "more plain misc"}},
+        "annotation": {"id": 7, "result": []},
+    }
+    learnt = labelled.post("/v1/projects/flat/learn", json=[{"text": "nothing at all", "subjects": []}])
+    assert learnt.status_code == 204, learnt.text
+    assert labelled.post("/label-studio/flat/webhook", json=event).status_code == 200
+    skipped = event | {"annotation": {"id": 8, "result": [], "was_cancelled": True}}
+    assert labelled.post("/label-studio/flat/webhook", json=skipped).status_code == 200
+    kept = labelled.get("/api/v1/models/flat/feedback").json()["items"]
+    assert [(each["instance"]["text"], each["labels"]) for each in kept] == [
+        ("more plain misc", []),
+        ("nothing at all", []),
+    ]
+    before = labelled.get("/api/v1/datasets/subjects").json()["n_rows"]
+    run(labelled.post("/api/v1/models/flat/feedback/rows", json={}).json()["id"])
+    rows = labelled.get("/api/v1/datasets/subjects/rows", params={"offset": before}).json()["rows"]
+    assert [(row["text"], row["labels"]) for row in rows] == [("nothing at all", []), ("more plain misc", [])]
+    for model, document in (("plain", {"text": "a", "subjects": []}), ("flat", {"text": "a"})):
+        problem(labelled.post(f"/v1/projects/{model}/learn", json=[document]), 422)
+    assert labelled.post("/label-studio/plain/webhook", json=event).status_code == 200
+    assert labelled.get("/api/v1/models/plain/feedback").json()["items"] == []
+    refused = labelled.post("/api/v1/models/plain/feedback", json={"instance": {"text": "a"}, "labels": []})
+    assert "the model names one label" in problem(refused, 422)["errors"][0]["detail"]
+
+
 def test_the_choices_of_a_task_are_its_own(labelled: TestClient) -> None:
     asked = {
         "tasks": [{"data": {"body": "lid pot pan", "options": [{"value": "Kitchen", "children": ["Covers"]}]}}],
