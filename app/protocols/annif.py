@@ -60,8 +60,10 @@ def annif_information() -> dict[str, str]:
 
 @router.get("/projects", responses=responses(401))
 def annif_projects(session: Db) -> dict[str, Any]:
-    """The newest thousand models as projects."""
-    return {"projects": _projects(session, models.page(session, _LISTED).items)}
+    """Those of the newest thousand models that read texts, as projects."""
+    newest = models.page(session, _LISTED).items
+    reading = models.of_texts(session, [model.latest for model in newest if model.latest is not None])
+    return {"projects": _projects(session, [model for model in newest if model.latest and model.latest.id in reading])}
 
 
 @router.get("/projects/{ref}", responses=responses(401, 404, 422))
