@@ -325,6 +325,21 @@ def test_a_file_for_a_model_of_numbers_has_them_as_columns_or_as_features(client
     assert [each["row"] for each in made["error"]["errors"]] == [2]
 
 
+@pytest.mark.parametrize("beside", ["u", "word"])
+def test_a_column_of_digits_is_read_as_the_flag_of_the_model(client: TestClient, beside: str) -> None:
+    values: list[Any] = [0.5, 1.5, 2.5] if beside == "u" else ["x", "y", "x"]
+    frame = {"label": FLAGS["label"], "flag": FLAGS["flag"], beside: values * 12, "code": FLAGS["whole"]}
+    options = {"infer_columns": "true", "missing": "keep"}
+    assert upload(client, "m", as_file(frame, "csv"), "csv", **options)["state"] == "ready"
+    assert train(client, "m", "m")["state"] == "succeeded"
+    asked = [{"flag": 1, beside: values[0], "code": 7.0}, {"flag": None, beside: values[2], "code": 11.0}]
+    content = "\n".join([",".join(asked[0]), *(",".join(map(str, row.values())) for row in asked)])
+    made = upload(client, "rows", content.replace("None", "").encode(), "csv", unlabelled="true", **options)
+    assert made["state"] == "ready", made["error"]
+    found = [(row["label"], row["score"]) for row in file_job(client, "m", "rows")]
+    assert found == rest(client, "m", asked)
+
+
 def test_numbers_are_no_levels_of_a_category_of_text(client: TestClient) -> None:
     codes = b"label,code,u\n" + b"a,007,1\nb,42,2\n" * 9
     options = {"category_columns": "code", "number_columns": "u"}
