@@ -18,8 +18,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from asking import TestClient, bearer, problem
+from typer.testing import CliRunner
 from working import Home, living_in, run, train, upload
 
+from app.cli import cli
 from app.config import Settings
 from app.main import create_app
 from app.protocols.tensors import Tensor, as_bytes, as_json, read
@@ -315,6 +317,16 @@ def test_a_document_without_subjects_and_an_annotation_without_a_choice_are_the_
     assert labelled.get("/api/v1/models/plain/feedback").json()["items"] == []
     refused = labelled.post("/api/v1/models/plain/feedback", json={"instance": {"text": "a"}, "labels": []})
     assert "the model names one label" in problem(refused, 422)["errors"][0]["detail"]
+
+
+@pytest.mark.usefixtures("wired")
+def test_the_command_line_reports_the_empty_set_by_an_empty_label(
+    labelled: TestClient, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLYMARGIN_API_KEY", secrets["admin"])
+    told = CliRunner().invoke(cli, ["feedback", "report", "flat", "", "--text", "misc", "--json"])
+    assert told.exit_code == 0, told.output
+    assert labelled.get("/api/v1/models/flat/feedback").json()["items"][0]["labels"] == []
 
 
 def test_the_choices_of_a_task_are_its_own(labelled: TestClient) -> None:
