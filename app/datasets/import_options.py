@@ -133,7 +133,7 @@ def _resolved(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str) -
     field = "stop_words" if recipe.stop_words == "auto" else "language"
     shares = [] if statistics.languages is None else statistics.languages.shares
     if not shares:
-        detail = "fewer than 20 texts of the dataset are long enough to detect their language: name the language"
+        detail = "the texts of the dataset are too few or too short to detect their language: name the language"
         raise _fault(detail, f"{pointer}/{field}")
     first = shares[0].language
     if recipe.language == "auto":

@@ -29,7 +29,10 @@ class LanguageShare(BaseModel):
 
 
 class Languages(BaseModel):
-    """Languages of the texts, detected by py3langid in an even sample of texts with at least 20 letters."""
+    """Languages of the texts, detected by py3langid in an even sample.
+
+    Texts with at least 20 letters are classified one by one; where fewer than 20 are clear, all together.
+    """
 
     n_rows: int = Field(description="Sampled texts whose language is clear.")
     shares: list[LanguageShare] = Field(description="In descending order of share.")
@@ -166,7 +169,7 @@ class DatasetStatistics(BaseModel):
         default=None, description="Absent for texts and tables, and for datasets imported by an earlier version."
     )
     repetitions: Repetitions | None = Field(default=None, description="Absent if lengths is.")
-    languages: Languages | None = Field(default=None, description="Absent if fewer than 20 texts are long enough.")
+    languages: Languages | None = Field(default=None, description="Absent if the texts are too few or too short.")
     shift: PartShift | None = Field(
         default=None, description="Absent unless the dataset has a training and a test part."
     )

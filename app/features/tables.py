@@ -191,6 +191,7 @@ class TableFeatures:
 
     def unknown_levels(self, X: csr_matrix[np.float64], names: Sequence[str]) -> list[list[str]]:
         """As :meth:`unknown`, of each row of a dataset; X and names as for :meth:`transform`."""
+        X, names = self._with_levels(X, names)
         levelled = set(self._columns.categories)
         forms = self._forms([name if name.partition("=")[0] in levelled else "" for name in names])
         unknown = set(self._levels.unknown(forms)) - {""}
@@ -215,8 +216,10 @@ class TableFeatures:
         Raises
         ------
         InstanceError
-            A number is missing that might not be, or the dataset lacks a column.
+            A number is missing that might not be, or the dataset lacks a column, or has numbers where this model reads
+            texts or dates as categories.
         """
+        X, names = self._with_levels(X, names)
         place = {name: at for at, name in enumerate(names)}
         lacking = [name for name in self._columns.numbers if name not in place]
         levelled = {name.partition("=")[0] for name in names}
@@ -232,6 +235,29 @@ class TableFeatures:
             raise InstanceError("a number is missing, but no number was missing in the training dataset")
         terms = None if self._text is None else self._text.transform(texts or [""] * X.shape[0])
         return self._beside(ordered, self._forms([names[at] for at in order + rest]), terms)
+
+    def _with_levels(
+        self, X: csr_matrix[np.float64], names: Sequence[str]
+    ) -> tuple[csr_matrix[np.float64], Sequence[str]]:
+        """The columns of numbers that are categories here as a column for each level, beside the others."""
+        as_numbers = [at for at, name in enumerate(names) if name in set(self._columns.categories)]
+        if not as_numbers:
+            return X, names
+        others = [at for at in range(len(names)) if at not in set(as_numbers)]
+        parts, found = [csr_matrix(X[:, others])], [names[at] for at in others]
+        for at in as_numbers:
+            name = names[at]
+            if self._columns.types.get(name) not in ("boolean", "number"):
+                # 007 has come as 7
+                detail = "the model reads categories of text, and the data has numbers: upload it in category_columns"
+                raise InstanceError(f"column '{shorten(name)}': {detail}")
+            values, codes = np.unique(X[:, [at]].toarray().ravel(), return_inverse=True)
+            if np.isnan(values).any():
+                self._missing(name)
+            row = np.arange(X.shape[0])
+            parts.append(csr_matrix((np.ones(len(row)), (row, codes)), shape=(len(row), len(values))))
+            found += [f"{name}={written(value)}" for value in values.tolist()]
+        return csr_matrix(hstack(parts, format="csr")), found
 
     def _beside(
         self, X: csr_matrix[np.float64], names: Sequence[str], terms: csr_matrix[np.float64] | None

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from app.formats.decimals import EMPTY, EXACT, LONG, read_decimal
+from app.formats.decimals import EMPTY, EXACT, LONG, NOT_A_NUMBER, read_decimal
 
 MAX_ERRORS = 10_000
 RAGGED, AFTER_QUOTE, UNCLOSED = 20, 21, 22
@@ -150,6 +150,8 @@ def read_numbers(data, cells, n_columns, numeric):  # type: ignore[no-untyped-de
             while start < end and (data[end - 1] == 32 or data[end - 1] == 9):
                 end -= 1
             code, value = read_decimal(data, start, end)
+            if code == NOT_A_NUMBER:
+                code, value = _read_boolean(data, start, end)
             if code == LONG:
                 longs[n_longs, 0] = nnz
                 longs[n_longs, 1] = start
@@ -191,6 +193,20 @@ def read_texts(data, starts, ends, doubled):  # type: ignore[no-untyped-def]
             p += 2 if doubled[k] and data[p] == 34 else 1
         lengths[k] = n - before
     return blob[:n], lengths
+
+
+@njit(cache=True, nogil=True)
+def _read_boolean(data, start, end):  # type: ignore[no-untyped-def]
+    """Read the spellings of booleans that :mod:`app.values` knows as 1 and 0: a code of read_decimal, and the value."""
+    words = (b"true", b"True", b"TRUE", b"false", b"False", b"FALSE")
+    for at in range(6):
+        word = words[at]
+        same = end - start == len(word)
+        for k in range(len(word)):
+            same = same and data[start + k] == word[k]
+        if same:
+            return EXACT, 1.0 if at < 3 else 0.0
+    return NOT_A_NUMBER, 0.0
 
 
 @njit(cache=True, nogil=True)

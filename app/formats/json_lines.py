@@ -5,7 +5,7 @@ Keys: `label` (or another name, see the options; a string or a number, or in all
 in any order, without repetition. All rows have the same of the three. `split` (train, test or validation) is in all
 rows or in none, and so does `weight` (or another name), a positive number; `id` is kept, the keys that the options
 ignore are not, and other keys are refused. The options may name keys of several texts, which are joined, and keys of
-numbers and categories, which rows then have in place of the three.
+numbers and categories, which rows then have in place of the three; named numbers may be in `features`, too.
 """
 
 from __future__ import annotations
@@ -102,16 +102,22 @@ class _Reader:
         self._options: ImportOptions | None = options  # until the first row
         self._table: TableRows | None = None
         self._read_keys: frozenset[str] | None = None
+        self._zeros: dict[str, float] = {}  # where features have the named numbers: those that a row leaves out
         self._begin_block()
 
     def _begin(self, options: ImportOptions, row: dict[str, Any]) -> None:
         """Decide by the first row what rows have."""
-        options = with_lists(options, row)
+        named = {*options.text_columns, *options.number_columns, *options.category_columns}
+        if options.number_columns and "features" not in named and type(row.get("features")) is dict:
+            options = with_lists(options, row["features"])
+            self._zeros = dict.fromkeys(options.number_columns, 0.0)
+        else:
+            options = with_lists(options, row)
         if options.number_columns or options.category_columns:
             self._table = TableRows(options)
         if options.other_columns == "ignore":
             columns = {*options.text_columns, *options.number_columns, *options.category_columns}
-            self._read_keys = frozenset(columns or _TEXT | _NAMED | _PAIRS)
+            self._read_keys = frozenset(columns or _TEXT | _NAMED | _PAIRS) | (_NAMED if self._zeros else _TABLE)
         self._options = None
 
     def _begin_block(self) -> None:
@@ -214,6 +220,8 @@ class _Reader:
             row = {key: value for key, value in row.items() if key in self._read_keys}
         if type(split) is not str:
             raise RefusedError(f"{type_name(split)}, expected train, test or validation", "split")
+        if self._zeros:
+            row = _unfolded(row, self._zeros)
         if self._text_keys and self._table is None:
             row["text"] = joined_texts(row, self._text_keys)
         form = _TABLE if self._table is not None else _form(row)
@@ -277,6 +285,14 @@ def _load(record: bytes) -> dict[str, Any]:
         hint = "; each line must be one object, without brackets or commas around it" if type(row) is list else ""
         raise RefusedError(f"{type_name(row)}, expected an object{hint}")
     return row
+
+
+def _unfolded(row: dict[str, Any], zeros: dict[str, float]) -> dict[str, Any]:
+    """The row with its features as keys of their own."""
+    features = row.pop("features", None)
+    if type(features) is not dict:
+        raise RefusedError(f"{type_name(features)}, expected an object of names and numbers", "features")
+    return row | zeros | features
 
 
 def _form(row: dict[str, Any]) -> frozenset[str]:

@@ -42,6 +42,8 @@ def require_same(
 
 # how the values of columns were written; which columns there are comes from their roles
 _CELL_OPTIONS = ("column_types", "missing", "missing_values", "text_fields")
+# formats whose names of numbers are columns, or elements of a column of lists; JSON lines may have them in an object
+_TABLES = ("csv", "tsv", "xlsx", "ods", "parquet", "arrow")
 # of numeric columns that can be named in options
 _MOST_NAMED = 10_000
 
@@ -77,7 +79,8 @@ def _columns_read(session: Session, trained: tables.Dataset, number: int) -> dic
     if trained.kind == "text":
         return found | {"text_columns": of_import.get("text_columns") or ["text"]}
     names = None if rows is None else files().manifest(rows.path)["feature_names"]
-    if trained.format in ("csv", "tsv", "xlsx", "ods") and names is not None and len(names) <= _MOST_NAMED:
+    has_columns = trained.format in _TABLES or of_import.get("number_columns") or of_import.get("infer_columns")
+    if has_columns and names is not None and len(names) <= _MOST_NAMED:
         return found | {"number_columns": names}
     return found
 
@@ -92,7 +95,8 @@ def _other_columns(of_model: dict[str, Any], of_rows: dict[str, Any]) -> Iterato
         found = there.get(name)
         if found is None:
             yield f"the model reads {_ROLES[role]} in column '{name}', which the dataset does not have"
-        elif found["role"] != role:
+        elif found["role"] != role and (role, found["role"]) != ("category", "number"):
+            # numbers can be levels: 1 is true, and 7.0 is 7
             held = f"left out ({found['why']})" if found["role"] == "left out" else f"read as {_ROLES[found['role']]}"
             yield (
                 f"the model reads {_ROLES[role]} in column '{name}', which was {held} when the file was uploaded: "

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.datasets.statistics_schemas import Languages
 from app.errors import NotFound
+from app.features.base import OF_TEXTS
 from app.jobs.request_schemas import CopyOf
 from app.models import aliases, convergence
 from app.models.schemas import Model, ModelVersion, Origin, RefitReport, Selection
@@ -225,6 +226,21 @@ def _by_level(values: Mapping[str, float]) -> list[dict[str, float]]:
         if match is not None:
             found[int(match[2])][match[1]] = value
     return [found[level] for level in sorted(found)]
+
+
+def of_texts(session: Session, versions: Sequence[ModelVersion]) -> set[str]:
+    """The ids of those versions whose instances are texts: by the kind of the dataset, or of the stored features."""
+    data = tables.Dataset
+    with reading(session):
+        trained_on = {version.dataset for version in versions if version.dataset}
+        rows = session.execute(select(data.id, data.kind).where(data.id.in_(trained_on))).all()
+        of_dataset = {row.id: row.kind for row in rows}
+        kinds = {version.id: of_dataset.get(version.dataset) for version in versions}
+        others = select(V.id, V.path).where(V.id.in_([id for id, kind in kinds.items() if kind is None]))
+        paths = session.execute(others).all()
+    for id, path in paths:
+        kinds[id] = files().manifest(f"{path}/features")["kind"]
+    return {id for id, kind in kinds.items() if kind in OF_TEXTS}
 
 
 def languages_of(session: Session, versions: Sequence[ModelVersion]) -> dict[str, str]:

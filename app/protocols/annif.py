@@ -60,8 +60,10 @@ def annif_information() -> dict[str, str]:
 
 @router.get("/projects", responses=responses(401))
 def annif_projects(session: Db) -> dict[str, Any]:
-    """The newest thousand models as projects."""
-    return {"projects": _projects(session, models.page(session, _LISTED).items)}
+    """Those of the newest thousand models that read texts, as projects."""
+    newest = models.page(session, _LISTED).items
+    reading = models.of_texts(session, [model.latest for model in newest if model.latest is not None])
+    return {"projects": _projects(session, [model for model in newest if model.latest and model.latest.id in reading])}
 
 
 @router.get("/projects/{ref}", responses=responses(401, 404, 422))
@@ -140,7 +142,7 @@ def _learnt(request: Request, loaded: LoadedModel, content: bytes) -> Response:
     bare = [
         Item("subjects are needed, each with its uri or its label", f"/{at}/subjects")
         for at, (_, of) in enumerate(kept)
-        if not of
+        if not of and not (loaded.model.names_sets and _has_no_subjects(documents[at]))
     ]
     bare += list(_ambiguous(kept, known, named))
     if bare:
@@ -152,6 +154,11 @@ def _learnt(request: Request, loaded: LoadedModel, content: bytes) -> Response:
             error.detail, [replace(item, pointer=_in_document(item.pointer)) for item in error.errors]
         ) from None
     return Response(status_code=204)
+
+
+def _has_no_subjects(document: Any) -> bool:
+    """Whether a document says that none is right; one that leaves them out says nothing."""
+    return isinstance(document, dict) and document.get("subjects") == []
 
 
 def _in_document(pointer: str | None) -> str | None:

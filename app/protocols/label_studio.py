@@ -122,12 +122,17 @@ def _noticed(request: Request, loaded: LoadedModel, content: bytes) -> Response:
 
 
 def _annotated(request: Request, loaded: LoadedModel, document: dict[str, Any]) -> None:
-    """Keep what an annotation of one task chooses; one that was skipped, or chooses nothing, says nothing."""
+    """Keep what an annotation of one task chooses; one that was skipped says nothing.
+
+    One that chooses nothing is the empty set; of a model of one label it says nothing.
+    """
     annotation, task, project = (_object(document, name) for name in ("annotation", "task", "project"))
     control = _control(project.get("label_config"), "/project/label_config")
     data = task.get("data")
-    labels = _chosen(loaded, control, annotation.get("result"), data)
-    if annotation.get("was_cancelled") or not labels:
+    regions = annotation.get("result")
+    labels = _chosen(loaded, control, regions, data)
+    says_something = bool(labels) or (loaded.model.names_sets and isinstance(regions, list))
+    if annotation.get("was_cancelled") or not says_something:
         return
     if not isinstance(data, dict):
         raise _fault("the data of the task was expected: let the webhook send its payload", "/task/data")

@@ -88,7 +88,7 @@ class Feedback:
         instance : str, mapping or sequence of float
             As it was given to predict.
         labels : str or sequence of str
-            One label, unless the model names sets.
+            One label; several or none if the model names sets.
         version : int or None
             Which version answered; the latest where it is not given.
         answer : str or None

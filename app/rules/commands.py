@@ -183,10 +183,10 @@ def report(
     note: Annotated[str | None, option(FeedbackRequest, "note")] = None,
     json: Json = False,
 ) -> None:
-    """Submit the correct labels of one instance."""
+    """Submit the correct labels of one instance; `""` alone is the empty set."""
     given = one_instance(text, instance)
     with Client() as client:
-        reported = client.feedback.report(model, given, labels, version, answer, note)
+        reported = client.feedback.report(model, given, [] if labels == [""] else labels, version, answer, note)
     _feedback_show(reported, json)
 
 

@@ -164,7 +164,7 @@ def _checked(
             problem = "the model's label tree has no such label"
         if problem is not None:
             faults.append(Item(problem, f"{pointer}/labels/{at}"))
-    if len(labels) > 1 and not loaded.model.names_sets:
+    if len(labels) != 1 and not loaded.model.names_sets:
         faults.append(Item("the model names one label", f"{pointer}/labels"))
     return instance, labels, faults
 

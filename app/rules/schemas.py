@@ -160,9 +160,9 @@ class FeedbackRequest(BaseModel):
 
     instance: SkipValidation[Instance] = Field(description="As it was given to the model to predict.")
     labels: list[_Text] = Field(
-        min_length=1,
         max_length=MAX_LABELS,
-        description="Correct labels: one label, or several if the model predicts sets. Labels may be new to the model.",
+        description="Correct labels: one label, or if the model predicts sets, several or none. Labels may be new to "
+        "the model.",
     )
     version: int | None = Field(
         default=None, ge=1, lt=2**31, description="Which version answered; by default the latest."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -22,21 +23,26 @@ _MOST_LETTERS = 10_000
 _FEWEST_LETTERS, _SURE = 20, 0.9
 _FEWEST_TEXTS = 20
 _RARE = 0.01
+_MIXTURE_STEPS = 100
+# what the detector calls codes and the like
+_NO_LANGUAGE = "zxx"
 
 
 def languages(texts: Texts) -> Languages | None:
-    """The languages of an even sample of texts; None if too few of them are long enough to detect.
+    """The languages of an even sample of texts; None if they are not clear.
+
+    Each long text is evidence of its own. Where fewer than twenty are clear, all texts of the sample are evidence
+    together.
 
     Parameters
     ----------
     texts : Texts, shape (n_rows,)
     """
     rows = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _SAMPLE)).astype(np.int64))
-    long = [text for text in (texts[int(row)][:_LETTERS] for row in rows) if _letters(text) >= _FEWEST_LETTERS]
-    if len(long) < _FEWEST_TEXTS:
-        return None
-    guesses = (_detector().classify(text) for text in long)
-    found = Counter(str(language) for language, sure in guesses if sure >= _SURE)
+    sample = [texts[int(row)][:_LETTERS] for row in rows]
+    found = _of_each([text for text in sample if _letters(text) >= _FEWEST_LETTERS])
+    if found.total() < _FEWEST_TEXTS:
+        found = _of_all([text for text in sample if _letters(text)])
     total = found.total()
     if total < _FEWEST_TEXTS:
         return None
@@ -46,6 +52,38 @@ def languages(texts: Texts) -> Languages | None:
     if len(common) < len(shares):
         common.append(LanguageShare(language="other", share=rest))
     return Languages(n_rows=total, shares=common)
+
+
+def _of_each(texts: list[str]) -> Counter[str]:
+    if len(texts) < _FEWEST_TEXTS:
+        return Counter()
+    guesses = map(_detector().classify, texts)
+    return Counter(str(language) for language, sure in guesses if sure >= _SURE)
+
+
+def _of_all(texts: list[str]) -> Counter[str]:
+    """The texts by the language that is clear once the shares of all languages are estimated; none if in doubt.
+
+    The shares are those of the mixture of languages that makes the texts most probable, by expectation maximisation
+    (Saerens, Latinne and Decaestecker 2002, equations 2.9 and 2.10). It has an answer for codes and invented words too:
+    the most probable language of the distinct texts' concatenation must be the same.
+    """
+    distinct = list(dict.fromkeys(texts))
+    if len(texts) < _FEWEST_TEXTS or sum(map(_letters, distinct)) < _FEWEST_TEXTS * _FEWEST_LETTERS:
+        return Counter()
+    ranked = [dict(_detector().rank(text)) for text in texts]
+    names = list(ranked[0])
+    alone = np.array([[each[name] for name in names] for each in ranked], dtype=np.float64)
+    share = np.full(len(names), 1 / len(names))
+    for _ in range(_MIXTURE_STEPS):
+        together = alone * share
+        together /= np.maximum(together.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        share = together.mean(axis=0)
+    first = names[int(share.argmax())]
+    if first == _NO_LANGUAGE or first != _detector().classify("\n".join(distinct)[:_MOST_LETTERS])[0]:
+        return Counter()
+    clear = together[together.max(axis=1) >= _SURE]
+    return Counter(names[at] for at in clear.argmax(axis=1).tolist())
 
 
 def language_scores(text: str, candidates: Sequence[str]) -> dict[str | None, float]:
@@ -68,7 +106,8 @@ def language_scores(text: str, candidates: Sequence[str]) -> dict[str | None, fl
 
 
 def _letters(text: str) -> int:
-    return sum(map(str.isalpha, text))
+    """The letters and their marks: vowel signs are a third of what Hindi is written with."""
+    return sum(unicodedata.category(one)[0] in "LM" for one in text)
 
 
 @lru_cache(1)

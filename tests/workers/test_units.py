@@ -1,6 +1,7 @@
 """Training does not depend on the units of columns, and what floats cannot compute with is refused."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +32,27 @@ def sparse(unit: str) -> str:
     return "".join(
         f"{label} {at}:{value}e{unit}\n" for label, at, value in 4 * [("a", 1, 3.7), ("b", 2, 3.5), ("c", 3, 2)]
     )
+
+
+def dense(unit: str) -> str:
+    """Three columns of numbers, of which the classes need all."""
+    rng = np.random.default_rng(0)
+    centres = 2 * np.random.default_rng(5).standard_normal((3, 3))
+    rows = ["label,u,v,w"]
+    for at in range(48):
+        numbers = ",".join(f"{number:.4f}e{unit}" for number in centres[at % 3] + rng.standard_normal(3))
+        rows.append(f"{'abc'[at % 3]},{numbers}")
+    return "\n".join(rows) + "\n"
+
+
+def moments(apart: float, codes: tuple[str, str, str]) -> str:
+    """Times in nanoseconds, by class some multiples of `apart` later, beside an ordinary column and one of codes."""
+    rng = np.random.default_rng(0)
+    rows = ["label,time,size,code"]
+    for at in range(60):
+        time = 1_700_000_000_000_000_000 + int(apart * (3 * (at % 3) + rng.standard_normal()))
+        rows.append(f"{'abc'[at % 3]},{time},{rng.uniform(0.5, 2.5):.4f},{codes[at % 3 if at % 2 else 1]}")
+    return "\n".join(rows) + "\n"
 
 
 def trained(database: sessionmaker[Session], **changes: object) -> Job:
@@ -96,13 +118,52 @@ def test_sparse_numbers_far_from_one_are_divided_by_one_power_of_two(
     assert version.metrics["train"]["error"] == 0
 
 
-@pytest.mark.parametrize("unit", ["60", "307", "-100"])
+@pytest.mark.parametrize("unit", ["19", "22", "60", "307", "-100"])
 def test_auto_takes_its_values_of_c_from_the_scaled_numbers(
     database: sessionmaker[Session], dataset: Callable[..., str], unit: str
 ) -> None:
     dataset(sparse(unit))
     job = trained(database, solver="auto", test_fraction=0)
     assert (job.state, job.error) == ("succeeded", None)
+    with database() as session:
+        assert models.version(session, "m").metrics["train"]["error"] == 0
+
+
+@pytest.mark.parametrize("solver", ["auto", "crammer_singer"])
+def test_tables_of_any_unit_are_answered_as_well_as_at_unit_scale(
+    database: sessionmaker[Session], dataset: Callable[..., str], solver: str
+) -> None:
+    errors = {}
+    for unit in ("0", "19", "22", "60", "-100"):
+        dataset(dense(unit), format="csv", name=f"in-{unit}")
+        job = trained(database, dataset=f"in-{unit}", solver=solver, model=f"m{unit}", test_fraction=0)
+        assert (job.state, job.error) == ("succeeded", None)
+        with database() as session:
+            errors[unit] = models.version(session, f"m{unit}").metrics["train"]["error"]
+    assert max(errors.values()) <= errors["0"] + 0.01 < 0.2
+    dataset(dense("307"), format="csv", name="in-307")
+    with pytest.raises(InvalidInput) as refused:
+        trained(database, dataset="in-307", solver=solver)
+    assert "divide" in refused.value.errors[0].detail
+
+
+@pytest.mark.parametrize("solver", ["auto", "crammer_singer"])
+def test_nanoseconds_and_codes_beside_ordinary_columns_are_trained_on(
+    database: sessionmaker[Session], dataset: Callable[..., str], solver: str
+) -> None:
+    kinds = {"category_columns": ["code"], "number_columns": ["time", "size"]}
+    cases: list[tuple[float, tuple[str, str, str], dict[str, Any]]] = [
+        (1e9, ("7", "11", "42"), kinds),
+        (1e12, ("7000000000000000000", "11", "4.2e60"), kinds),
+        (1e12, ("7000000000000000000", "11", "4.2e60"), {}),
+        (1e15, ("7", "11", "42"), {}),
+    ]
+    for at, (apart, codes, options) in enumerate(cases):
+        dataset(moments(apart, codes), format="csv", name=f"d{at}", **options)
+        job = trained(database, dataset=f"d{at}", solver=solver, model=f"m{at}", test_fraction=0)
+        assert (job.state, job.error) == ("succeeded", None)
+        with database() as session:
+            assert models.version(session, f"m{at}").metrics["train"]["error"] < 0.1
 
 
 def test_columns_of_numbers_too_large_to_be_centred_are_refused_with_the_way_out(

@@ -1,6 +1,7 @@
 """One frame gets one answer, by whatever door it comes: files of all formats, requests and the protocols."""
 
 import csv
+import datetime
 import io
 import json
 from typing import Any
@@ -35,7 +36,7 @@ def as_file(frame: dict[str, list[Any]], format: str) -> bytes:
         pq.write_table(pa.table(frame), sink)
         return sink.getvalue()
     if format == "jsonl":
-        return "\n".join(map(json.dumps, rows(frame))).encode()
+        return "\n".join(json.dumps(row, default=str) for row in rows(frame)).encode()
     stream = io.StringIO()
     writer = csv.writer(stream)
     writer.writerow(frame)
@@ -254,3 +255,98 @@ def test_a_column_of_lists_is_asked_for_as_it_was_trained_on(client: TestClient)
     response = client.post("/api/v1/models/v/predict", json={"instances": [{"record": {"text": "x", "v": [1.0]}}]})
     assert response.status_code == 422
     assert "a list of 3 numbers is required" in response.text
+
+
+FLAGS: dict[str, list[Any]] = {
+    "label": ["a", "b", "c"] * 12,
+    "flag": [True, False, False] * 12,
+    "whole": [7.0, 11.0, 42.0] * 12,
+    "day": [datetime.date(2024, 1, 31), datetime.date(2024, 2, 1), datetime.date(2024, 2, 3)] * 12,
+    "u": [k / 36 for k in range(36)],
+}
+FLAG_KINDS: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "categories": (
+        ["flag", "whole", "day", "u"],
+        {"category_columns": ["flag", "whole", "day"], "number_columns": "u"},
+    ),
+    "numbers": (["flag", "whole", "u"], {"number_columns": ["flag", "whole", "u"]}),
+    "both": (["flag", "whole", "day"], {"number_columns": ["flag", "whole"], "category_columns": "day"}),
+    "inferred": (["flag", "whole", "u"], {"infer_columns": "true"}),
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["categories", "numbers", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("both", "inferred"))],
+)
+def test_flags_whole_floats_and_dates_of_files_are_answered_as_rows_of_requests(client: TestClient, kind: str) -> None:
+    names, options = FLAG_KINDS[kind]
+    columns = {name: FLAGS[name] for name in names}
+    asked = {name: values[:3] for name, values in columns.items()}
+    files = {format: (format, as_file(asked, format)) for format in FORMATS}
+    lines = files["csv"][1]
+    files["small"] = ("csv", lines.replace(b"True", b"true").replace(b"False", b"false"))
+    files["digits"] = ("csv", lines.replace(b"True", b"1").replace(b"False", b"0"))
+    for format in FORMATS:
+        made = upload(client, format, as_file({"label": FLAGS["label"], **columns}, format), format, **options)
+        assert made["state"] == "ready", made["error"]
+        assert train(client, format, format)["state"] == "succeeded"
+        records = [json.loads(json.dumps(row, default=str)) for row in rows(asked)]
+        expected = rest(client, format, records)
+        assert rest(client, format, [row | {"flag": int(row["flag"])} for row in records]) == expected
+        for written, (of_file, content) in files.items():
+            ways: list[dict[str, Any]] = [{"for_model": format}]
+            if format == "parquet":
+                ways.append({**options, "unlabelled": "true"})
+            for way, how in enumerate(ways):
+                name = f"{way}-{written}-{format}"
+                made = upload(client, name, content, of_file, **how)
+                assert made["state"] == "ready", (name, made["error"])
+                found = [(row["label"], row["score"]) for row in file_job(client, format, name)]
+                assert found == expected, name
+
+
+def test_a_file_for_a_model_of_numbers_has_them_as_columns_or_as_features(client: TestClient) -> None:
+    numbers: dict[str, list[Any]] = {name: FLAGS[name] for name in ("label", "flag", "u")}
+    assert upload(client, "m", as_file(numbers, "parquet"), "parquet")["state"] == "ready"
+    assert train(client, "m", "m")["state"] == "succeeded"
+    asked: list[dict[str, Any]] = [{"flag": True, "u": 0.5}, {"flag": False, "u": 0.25}, {"u": 0.25}]
+    response = answers(client, "m", {"instances": [{"features": row} for row in asked]})
+    expected = [(each["label"], each["score"]) for each in response["predictions"]]
+    for name, lines in (
+        ("folded", [{"features": row, "note": "x"} for row in asked]),
+        ("flat", [{"flag": False, **row, "note": "x"} for row in asked]),
+    ):
+        made = upload(client, name, "\n".join(map(json.dumps, lines)).encode(), "jsonl", for_model="m")
+        assert made["state"] == "ready", made["error"]
+        assert [(row["label"], row["score"]) for row in file_job(client, "m", name)] == expected
+    wrong = json.dumps({"features": asked[0]}) + "\n" + json.dumps({"features": {"other": 1}}) + "\n"
+    made = upload(client, "wrong", wrong.encode(), "jsonl", for_model="m")
+    assert [each["row"] for each in made["error"]["errors"]] == [2]
+
+
+@pytest.mark.parametrize("beside", ["u", "word"])
+def test_a_column_of_digits_is_read_as_the_flag_of_the_model(client: TestClient, beside: str) -> None:
+    values: list[Any] = [0.5, 1.5, 2.5] if beside == "u" else ["x", "y", "x"]
+    frame = {"label": FLAGS["label"], "flag": FLAGS["flag"], beside: values * 12, "code": FLAGS["whole"]}
+    options = {"infer_columns": "true", "missing": "keep"}
+    assert upload(client, "m", as_file(frame, "csv"), "csv", **options)["state"] == "ready"
+    assert train(client, "m", "m")["state"] == "succeeded"
+    asked = [{"flag": 1, beside: values[0], "code": 7.0}, {"flag": None, beside: values[2], "code": 11.0}]
+    content = "\n".join([",".join(asked[0]), *(",".join(map(str, row.values())) for row in asked)])
+    made = upload(client, "rows", content.replace("None", "").encode(), "csv", unlabelled="true", **options)
+    assert made["state"] == "ready", made["error"]
+    found = [(row["label"], row["score"]) for row in file_job(client, "m", "rows")]
+    assert found == rest(client, "m", asked)
+
+
+def test_numbers_are_no_levels_of_a_category_of_text(client: TestClient) -> None:
+    codes = b"label,code,u\n" + b"a,007,1\nb,42,2\n" * 9
+    options = {"category_columns": "code", "number_columns": "u"}
+    assert upload(client, "codes", codes, "csv", **options)["state"] == "ready"
+    assert train(client, "codes", "codes")["state"] == "succeeded"
+    assert upload(client, "rows", b"code,u\n007,1\n", "csv", unlabelled="true")["state"] == "ready"
+    response = client.post("/api/v1/jobs", json={"kind": "predict", "model": "codes", "dataset": "rows"})
+    run(response.json()["id"])
+    ended = client.get(f"/api/v1/jobs/{response.json()['id']}").json()
+    assert "upload it in category_columns" in json.dumps(ended["error"])

@@ -98,4 +98,4 @@ def test_a_language_that_is_not_known_is_refused_where_it_is_to_be_found_out(cli
     upload(client, "rows", TEXTS, "jsonl")
     refused = problem(client.post(URL, json={"text": {"stop_words": "auto"}}), 422)
     assert refused["errors"][0]["pointer"] == "/text/stop_words"
-    assert "fewer than 20 texts of the dataset are long enough" in refused["errors"][0]["detail"]
+    assert "too few or too short to detect their language" in refused["errors"][0]["detail"]

@@ -108,3 +108,12 @@ def test_the_language_of_a_text_is_detected_among_candidates(models: TestClient)
         assert results[0]["language"] is None
     for wrong in ({"text": "a"}, {"languages": ["en"]}, {"text": "a", "languages": ["xx"]}, {"text": 1}):
         assert models.post("/v1/detect-language", json=wrong).status_code == 422, wrong
+
+
+def test_models_that_read_no_texts_are_no_projects_whether_or_not_their_dataset_is_there(models: TestClient) -> None:
+    assert [one["project_id"] for one in models.get("/v1/projects").json()["projects"]] == ["foods"]
+    for name in ("letters", "foods", "shapes"):
+        response = models.delete(f"/api/v1/datasets/{name}", params={"force": "true"})
+        assert response.status_code == 204, response.text
+    (project,) = models.get("/v1/projects").json()["projects"]
+    assert (project["project_id"], project["language"]) == ("foods", "und")

@@ -1,5 +1,6 @@
 """Sets of labels, empty sets and paths along a label tree, at the door of every protocol."""
 
+import datetime
 import io
 import json
 import os
@@ -17,8 +18,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from asking import TestClient, bearer, problem
+from typer.testing import CliRunner
 from working import Home, living_in, run, train, upload
 
+from app.cli import cli
 from app.config import Settings
 from app.main import create_app
 from app.protocols.tensors import Tensor, as_bytes, as_json, read
@@ -66,6 +69,19 @@ def _things() -> bytes:
     return b"label,color,width\n" + b"".join(b"%s,%s,%d\n" % (a.encode(), b.encode(), c) for a, b, c in rows)
 
 
+def _flags() -> bytes:
+    day, later = datetime.date(2024, 1, 31), datetime.date(2024, 2, 1)
+    rows = [
+        (True, 7.0, day, "on"),
+        (True, 11.0, later, "on"),
+        (False, 7.0, later, "off"),
+        (False, 11.0, day, "off"),
+    ] * 4
+    columns = dict(zip(("flag", "code", "day", "label"), map(list, zip(*rows, strict=True)), strict=True))
+    pq.write_table(pa.table(columns), stream := io.BytesIO())
+    return stream.getvalue()
+
+
 def _vectors() -> bytes:
     rows = [("deep sea", [2.0, 0.0, 0.5], "ship"), ("blue sky", [0.0, 2.0, 0.5], "kite")] * 8
     table = pa.table(
@@ -107,6 +123,8 @@ def labelled_home(empty_home: Home, tmp_path_factory: pytest.TempPathFactory) ->
         assert upload(client, "subjects", _subjects(), "jsonl")["state"] == "ready"
         things = upload(client, "things", _things(), "csv", category_columns="color", number_columns="width")
         assert things["state"] == "ready", things["error"]
+        flags = upload(client, "flags", _flags(), "parquet", category_columns=["flag", "code", "day"])
+        assert flags["state"] == "ready", flags["error"]
         signs = upload(client, "signs", _vectors(), "parquet", text_columns="text", number_columns="v")
         assert signs["state"] == "ready", signs["error"]
         assert upload(client, "sizes", _sizes(), "csv")["state"] == "ready"
@@ -114,6 +132,7 @@ def labelled_home(empty_home: Home, tmp_path_factory: pytest.TempPathFactory) ->
         for dataset, model, request in (
             ("products", "plain", WESTON),
             ("things", "things", {"solver": "weston_watkins"}),
+            ("flags", "flags", {"solver": "weston_watkins"}),
             ("signs", "signs", {"solver": "weston_watkins"}),
             ("sizes", "sizes", {"solver": "weston_watkins", "test_fraction": 0}),
             ("traits", "traits", {**NODE_SVM, "test_fraction": 0}),
@@ -271,6 +290,45 @@ def test_a_taxonomy_answers_by_its_own_choices_and_reads_them_back(
         assert kept[0]["labels"] == [label]
 
 
+def test_a_document_without_subjects_and_an_annotation_without_a_choice_are_the_empty_set(labelled: TestClient) -> None:
+    event = {
+        "action": "ANNOTATION_CREATED",
+        "project": {"label_config": FLAT},
+        "task": {"data": {"body": "more plain misc"}},
+        "annotation": {"id": 7, "result": []},
+    }
+    learnt = labelled.post("/v1/projects/flat/learn", json=[{"text": "nothing at all", "subjects": []}])
+    assert learnt.status_code == 204, learnt.text
+    assert labelled.post("/label-studio/flat/webhook", json=event).status_code == 200
+    skipped = event | {"annotation": {"id": 8, "result": [], "was_cancelled": True}}
+    assert labelled.post("/label-studio/flat/webhook", json=skipped).status_code == 200
+    kept = labelled.get("/api/v1/models/flat/feedback").json()["items"]
+    assert [(each["instance"]["text"], each["labels"]) for each in kept] == [
+        ("more plain misc", []),
+        ("nothing at all", []),
+    ]
+    before = labelled.get("/api/v1/datasets/subjects").json()["n_rows"]
+    run(labelled.post("/api/v1/models/flat/feedback/rows", json={}).json()["id"])
+    rows = labelled.get("/api/v1/datasets/subjects/rows", params={"offset": before}).json()["rows"]
+    assert [(row["text"], row["labels"]) for row in rows] == [("nothing at all", []), ("more plain misc", [])]
+    for model, document in (("plain", {"text": "a", "subjects": []}), ("flat", {"text": "a"})):
+        problem(labelled.post(f"/v1/projects/{model}/learn", json=[document]), 422)
+    assert labelled.post("/label-studio/plain/webhook", json=event).status_code == 200
+    assert labelled.get("/api/v1/models/plain/feedback").json()["items"] == []
+    refused = labelled.post("/api/v1/models/plain/feedback", json={"instance": {"text": "a"}, "labels": []})
+    assert "the model names one label" in problem(refused, 422)["errors"][0]["detail"]
+
+
+@pytest.mark.usefixtures("wired")
+def test_the_command_line_reports_the_empty_set_by_an_empty_label(
+    labelled: TestClient, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLYMARGIN_API_KEY", secrets["admin"])
+    told = CliRunner().invoke(cli, ["feedback", "report", "flat", "", "--text", "misc", "--json"])
+    assert told.exit_code == 0, told.output
+    assert labelled.get("/api/v1/models/flat/feedback").json()["items"][0]["labels"] == []
+
+
 def test_the_choices_of_a_task_are_its_own(labelled: TestClient) -> None:
     asked = {
         "tasks": [{"data": {"body": "lid pot pan", "options": [{"value": "Kitchen", "children": ["Covers"]}]}}],
@@ -322,6 +380,10 @@ MARKS = ("<!-- matrix -->\n", "<!-- end of matrix -->")
 KINDS: dict[str, tuple[str, Any]] = {
     "text, one label": ("plain", {"text": "lid pot pan"}),
     "record, one label": ("things", {"record": {"color": "red", "width": 9.0}}),
+    "record with a flag, a whole float and a date, one label": (
+        "flags",
+        {"record": {"flag": True, "code": 7.0, "day": "2024-02-01"}},
+    ),
     "record with a vector, one label": ("signs", {"record": {"text": "deep sea", "v": [0.0, 2.0, 0.5]}}),
     "numbers, one label": ("sizes", {"features": {"width": 7.0, "height": 2.0}}),
     "numbers, set": ("traits", {"features": {"width": 1.0, "height": 1.0}}),
@@ -377,6 +439,8 @@ def _feature_names(model: str) -> list[str]:
 def _tensor(name: str, value: Any) -> Tensor:
     if isinstance(value, str):
         return Tensor(name, "BYTES", (1,), [value])
+    if isinstance(value, bool):
+        return Tensor(name, "BOOL", (1,), np.array([value]))
     return Tensor(name, "FP64", (1, *np.shape(value)), np.ravel(value))
 
 
@@ -398,7 +462,7 @@ def _by_annif(client: TestClient, model: str, row: Any) -> list[str] | None:
 
 
 def _by_label_studio(client: TestClient, model: str, row: Any) -> list[str]:
-    labels = [*WORDS, *SUBJECTS, "hot", "cold", "ship", "kite", "flat", "tall", "wide", "high"]
+    labels = [*WORDS, *SUBJECTS, "hot", "cold", "on", "off", "ship", "kite", "flat", "tall", "wide", "high"]
     choices = "".join(f'<Choice value="{label.replace(">", "&gt;")}"/>' for label in labels)
     config_text = config_of("Choices", choices, choice="multiple")
     data = {"body": "", **_columns(row), **({"body": row["text"]} if "text" in row else {})}
@@ -407,16 +471,31 @@ def _by_label_studio(client: TestClient, model: str, row: Any) -> list[str]:
     return result["result"][0]["value"]["choices"] if result["result"] else []
 
 
-JOB_OPTIONS = {
+JOB_OPTIONS: dict[str, dict[str, Any]] = {
     "things": {"category_columns": "color", "number_columns": "width"},
+    "flags": {"category_columns": ["flag", "code", "day"]},
     "signs": {"text_columns": "text", "number_columns": "v"},
 }
 
 
+def _as_file(row: Any, format: str) -> tuple[bytes, str]:
+    """A file of one row in this format where it is one of files with such columns, else JSON lines."""
+    columns = _columns(row)
+    if format == "parquet":
+        table = {
+            name: [datetime.date.fromisoformat(value) if name == "day" else value] for name, value in columns.items()
+        }
+        pq.write_table(pa.table(table), stream := io.BytesIO())
+        return stream.getvalue(), "parquet"
+    if format == "csv" and not any(isinstance(value, list) for value in columns.values()):
+        return f"{','.join(columns)}\n{','.join(map(str, columns.values()))}\n".encode(), "csv"
+    return json.dumps(row.get("record", row)).encode() + b"\n", "jsonl"
+
+
 def _by_job(client: TestClient, model: str, row: Any, format: str) -> list[str]:
     name = f"rows-{uuid4().hex}"
-    line = json.dumps(row.get("record", row)).encode() + b"\n"
-    rows = upload(client, name, line, "jsonl", unlabelled="true", **JOB_OPTIONS.get(model, {}))
+    content, of_file = _as_file(row, format)
+    rows = upload(client, name, content, of_file, unlabelled="true", **JOB_OPTIONS.get(model, {}))
     assert rows["state"] == "ready", rows["error"]
     asked = {"kind": "predict", "model": model, "dataset": name, "format": format}
     made = client.post("/api/v1/jobs", json=asked)

@@ -23,7 +23,7 @@ from annif_client import AnnifClient
 address, key = sys.argv[1:]
 annif = AnnifClient(f"http://user:{key}@{address}/v1/")
 assert "Polymargin" in annif.api_info["title"]
-assert {project["project_id"] for project in annif.projects} == {"letters", "foods", "shapes"}
+assert [project["project_id"] for project in annif.projects] == ["foods"]
 assert annif.get_project("foods")["is_trained"]
 results = annif.suggest("foods", "a green leek", limit=2)
 assert [result["label"] for result in results][0] == "vegetable" and len(results) == 2

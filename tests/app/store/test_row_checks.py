@@ -174,5 +174,20 @@ def test_languages_of_texts_are_told_and_a_second_one_is_warned_of(tmp_path: Pat
     assert "several_languages" not in codes(one)
 
 
+def test_short_texts_have_a_language_together(tmp_path: Path) -> None:
+    words = ["लेखक", "पढ़ना", "किताब", "कहानी", "रोटी", "सब्जी", "पानी", "गेंद", "मैदान", "क्रिकेट", "चावल"]
+    rows = [f"a,{words[k % 11]} {words[k * 3 % 11]} {words[k * 7 % 5]},train" for k in range(60)]
+    hindi = reported(tmp_path, texts(rows)).languages
+    assert hindi is not None
+    assert [each.language for each in hindi.shares] == ["hi"]
+    things = ["shoes", "shirt", "jacket", "gloves", "scarf", "blanket"]
+    rows = [f"a,the {thing} was {how},train" for how in ("too big", "broken", "very good", "late") for thing in things]
+    english = reported(tmp_path, texts(rows)).languages
+    assert english is not None
+    assert english.shares[0].language == "en"
+    codes = [f"a,SKU{k:04d} XK{k},train" for k in range(200)]
+    assert reported(tmp_path, texts(codes)).languages is None
+
+
 def test_no_language_is_told_of_short_texts(tmp_path: Path) -> None:
     assert reported(tmp_path, texts([f"a,word {k},train" for k in range(50)])).languages is None
