@@ -134,9 +134,10 @@ def wrong_labels(
 def _write_corrections(job: Job, output: Path, n_rows: int) -> None:
     with output.open("wb") as file:
         for offset in range(0, n_rows, _AT_ONCE):
-            for row in job.wrong_labels(offset, _AT_ONCE).rows:
-                line = {"row": row.row, "labels": [row.suggested], "before": [row.label]}
-                file.write(orjson.dumps(line) + b"\n")
+            found = job.wrong_labels(offset, _AT_ONCE)
+            for row in (each for each in found.rows if not each.deleted):
+                line = {"row": row.row, "version": found.dataset_version, "labels": [row.suggested]}
+                file.write(orjson.dumps(line | {"before": [row.label]}) + b"\n")
 
 
 def _write(job: Job, output: Path, n_rows: int) -> None:

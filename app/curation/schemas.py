@@ -151,6 +151,7 @@ class WrongLabel(BaseModel):
     nearest: list[NearLabel] = Field(description="Most similar training rows, the most similar first.")
     terms: list[LabelTerm] = Field(description="Features that speak most for the suggested label.")
     corrected: str | None = Field(default=None, description="Label in the newest version, if it is another by now.")
+    deleted: bool = Field(default=False, description="The newest version lacks the row.")
     text: str | None = Field(default=None, description="First 500 characters.")
     features: list[tuple[int, float]] | None = Field(default=None, description="First 50 (index, value) pairs.")
     record: dict[str, float | str | None] | None = Field(default=None, description="First 50 columns of a table.")

@@ -20,12 +20,22 @@ from app.store.lookup import by_id
 MAX_SHOWN = 200
 
 
-def decided_rows(session: Session, dataset_id: str | None) -> list[int]:
-    """Numbers of a dataset's rows that review queues have decided."""
+def decided_rows(session: Session, dataset_id: str | None, corpus: Corpus) -> list[int]:
+    """Numbers, in a version of a dataset, of the rows that review queues have decided."""
     R, Q = tables.ReviewRow, tables.Review
-    decided = select(R.row).join(Q, Q.id == R.review_id).where(Q.dataset_id == dataset_id, R.state == "decided")
+    decided = select(Q.dataset_version, R.row).join(R, Q.id == R.review_id)
+    decided = decided.where(Q.dataset_id == dataset_id, R.state == "decided").distinct()
+    of_version: dict[int, list[int]] = {}
     with reading(session):
-        return sorted(set(session.scalars(decided)))
+        for version, row in session.execute(decided):
+            of_version.setdefault(version, []).append(row)
+        found = {version: dataset_versions.find(session, dataset_id, version) for version in of_version}
+    rows: set[int] = set()
+    for version, numbers in of_version.items():
+        reviewed = found[version]
+        if reviewed is not None:
+            rows.update(open_corpus(files(), reviewed.path).places_in(corpus)[numbers].tolist())
+    return sorted(rows - {-1})
 
 
 class Finished(NamedTuple):

@@ -47,7 +47,7 @@ def suggest_rows(context: JobContext) -> None:
     corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
     rows = rows_of_part(request.part, corpus)
     if request.skip_decided:
-        decided = context.read(lambda session: curation.decided_rows(session, lease.dataset_id))
+        decided = context.read(lambda session: curation.decided_rows(session, lease.dataset_id, corpus))
         rows = rows[~np.isin(rows, np.array(decided, np.int64))]
     if len(rows) == 0:
         raise InvalidInput("no row is left to suggest; a review queue has decided all of them")
