@@ -60,9 +60,7 @@ def suggest_rows(
         print_json(found)
         return
     out = console(json)
-    rows = [
-        (each.row, each.reason, number(each.margin), each.alternatives[0].label, _short(each)) for each in found.rows
-    ]
+    rows = [(each.row, each.reason, number(each.margin), _predicted(each), _short(each)) for each in found.rows]
     out.print(table(["row", "reason", "margin", "predicted label", "text or features"], rows))
     out.print(f"{counted(found.n_rows, 'row')} of {found.dataset} suggested by job {job.id}")
     if queue is not None:
@@ -145,6 +143,13 @@ def _write(job: Job, output: Path, n_rows: int) -> None:
         for offset in range(0, n_rows, _AT_ONCE):
             for row in job.suggested_rows(offset, _AT_ONCE).rows:
                 file.write(orjson.dumps(row.model_dump(mode="json", exclude_none=True)) + b"\n")
+
+
+def _predicted(row: SuggestedRow) -> str:
+    """The predicted label or set."""
+    best, in_set = row.alternatives[:1], [each for each in row.alternatives if each.predicted]
+    is_set = any(each.predicted is not None for each in row.alternatives)
+    return ", ".join(each.label for each in (in_set if is_set else best))
 
 
 def _short(row: SuggestedRow | WrongLabel) -> str:
