@@ -23,7 +23,6 @@ from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
 from app.store.files import Files, files
 from solvers.core.model import Model
-from solvers.hierarchical.subtree_model import ClosedSetModel
 from solvers.metrics.ranking import Ranking
 from solvers.selection import next_rows
 from workers.job_kinds.answer_files import Answers
@@ -94,10 +93,10 @@ def _scored(context: JobContext, loaded: LoadedModel, corpus: Corpus, rows: NDAr
 
 
 def _margins(model: Model, ranking: Ranking, first: NDArray[np.int64]) -> NDArray[np.float32]:
-    if isinstance(model, ClosedSetModel):
-        scores = ranking.values if ranking.set_scores is None else ranking.set_scores
-        return next_rows.margins_of_sets(model.margins(scores), ranking.values)
-    return next_rows.margins(ranking.values, first, probabilities=ranking.tells_probabilities)
+    above = model.set_margins(ranking.values if ranking.set_scores is None else ranking.set_scores)
+    if above is None:
+        return next_rows.margins(ranking.values, first, probabilities=ranking.tells_probabilities)
+    return next_rows.margins_of_sets(above, ranking.values)
 
 
 def _chosen(

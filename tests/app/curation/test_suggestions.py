@@ -144,8 +144,8 @@ def test_suggested_rows_with_sets_become_a_review_queue_of_sets(client: TestClie
     assert review.status_code == 201, review.text
     claimed = client.post("/api/v1/reviews/next/claim", json={"count": 3}).json()["rows"]
     assert [row["row"] for row in claimed] == [row["row"] for row in before]
-    told = [[(each["label"], each["predicted"]) for each in row["alternatives"]] for row in before]
-    assert [[(each["label"], each["predicted"]) for each in row["alternatives"]] for row in claimed] == told
+    shown = [[(each["label"], each["predicted"]) for each in row["alternatives"]] for row in before]
+    assert [[(each["label"], each["predicted"]) for each in row["alternatives"]] for row in claimed] == shown
     decided = client.put(f"/api/v1/reviews/next/decisions/{claimed[0]['row']}", json={"labels": ["red", "blue"]})
     assert decided.status_code == 200, decided.text
     again = {row["row"] for row in rows_of(client, suggested(client, budget=12))}

@@ -140,7 +140,7 @@ def test_rows_are_deleted_by_number_id_and_text_in_the_next_version_alone(client
     assert (newest["n_rows"], newest["n_deleted"], first["n_rows"], first["n_deleted"]) == (2, 2, 4, 0)
     assert client.get("/api/v1/datasets/named/statistics").json()["deleted_rows"] == 2
     assert client.get(answer.headers["location"]).json()["request"]["deleted_rows"] == 2
-    # those of the first version are there for whoever trained on it
+    # the first version keeps its rows
     assert len(list(files().path(f"datasets/{dataset['id']}").glob("arrays-*"))) == 2
     run(correct(client, "named", delete(id="009")).json()["id"])
     assert labels(client, "named") == ["vegetable"]
