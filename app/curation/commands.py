@@ -60,9 +60,7 @@ def suggest_rows(
         print_json(found)
         return
     out = console(json)
-    rows = [
-        (each.row, each.reason, number(each.margin), each.alternatives[0].label, _short(each)) for each in found.rows
-    ]
+    rows = [(each.row, each.reason, number(each.margin), _predicted(each), _short(each)) for each in found.rows]
     out.print(table(["row", "reason", "margin", "predicted label", "text or features"], rows))
     out.print(f"{counted(found.n_rows, 'row')} of {found.dataset} suggested by job {job.id}")
     if queue is not None:
@@ -134,9 +132,10 @@ def wrong_labels(
 def _write_corrections(job: Job, output: Path, n_rows: int) -> None:
     with output.open("wb") as file:
         for offset in range(0, n_rows, _AT_ONCE):
-            for row in job.wrong_labels(offset, _AT_ONCE).rows:
-                line = {"row": row.row, "labels": [row.suggested], "before": [row.label]}
-                file.write(orjson.dumps(line) + b"\n")
+            found = job.wrong_labels(offset, _AT_ONCE)
+            for row in (each for each in found.rows if not each.deleted):
+                line = {"row": row.row, "version": found.dataset_version, "labels": [row.suggested]}
+                file.write(orjson.dumps(line | {"before": [row.label]}) + b"\n")
 
 
 def _write(job: Job, output: Path, n_rows: int) -> None:
@@ -144,6 +143,13 @@ def _write(job: Job, output: Path, n_rows: int) -> None:
         for offset in range(0, n_rows, _AT_ONCE):
             for row in job.suggested_rows(offset, _AT_ONCE).rows:
                 file.write(orjson.dumps(row.model_dump(mode="json", exclude_none=True)) + b"\n")
+
+
+def _predicted(row: SuggestedRow) -> str:
+    """The predicted label or set."""
+    best, in_set = row.alternatives[:1], [each for each in row.alternatives if each.predicted]
+    is_set = any(each.predicted is not None for each in row.alternatives)
+    return ", ".join(each.label for each in (in_set if is_set else best))
 
 
 def _short(row: SuggestedRow | WrongLabel) -> str:

@@ -14,7 +14,7 @@ class SuggestRowsRequest(JobOptions):
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["suggest_rows"] = "suggest_rows"
-    model: Name = Field(description="Id or name of a model that predicts one label per row.")
+    model: Name = Field(description="Id or name of a model.")
     version: int | None = Field(default=None, ge=1, lt=2**31, description="Default: the latest.")
     alias: Name | None = Field(default=None, description="Alias instead of a version.")
     dataset: Name = Field(description="Id or name of a dataset, with labels or without.")
@@ -30,8 +30,7 @@ class SuggestRowsRequest(JobOptions):
         default=0.0,
         ge=0,
         le=1,
-        description="Share of the budget for rows whose predicted label has few training rows, the rarest labels "
-        "first.",
+        description="Share of the budget for rows whose best label has few training rows, the rarest labels first.",
     )
     few_rows: int = Field(
         default=5, ge=1, le=1_000_000, description="A label with fewer training rows than this has few rows."
@@ -48,6 +47,7 @@ class Alternative(BaseModel):
     name: str | None = Field(default=None, description="Preferred name in the vocabulary.")
     probability: float | None = Field(default=None, description="For models with probabilities.")
     score: float | None = None
+    predicted: bool | None = Field(default=None, description="For sets of labels: whether the predicted set has it.")
 
 
 class SuggestedRow(BaseModel):
@@ -56,14 +56,17 @@ class SuggestedRow(BaseModel):
     row: int = Field(description="Number in the dataset, from 0.")
     id: str | None = Field(default=None, description="Id in the dataset's file.")
     reason: Literal["few_rows", "least_sure"] = Field(
-        description="`few_rows`: the predicted label has few training rows. `least_sure`: the margin is small."
+        description="`few_rows`: the best label has few training rows. `least_sure`: the margin is small."
     )
     margin: float | None = Field(
         description="Lead of the best label over the second: of probabilities where the model has them, else of "
-        "scores. Absent if there is no second label."
+        "scores. Absent if there is no second label. For sets of labels: how far the score of the least sure label is "
+        "from where the decision changes."
     )
     labels: list[str] = Field(description="Labels in the dataset; empty if it has none.")
-    alternatives: list[Alternative] = Field(description="Best labels, the best first.")
+    alternatives: list[Alternative] = Field(
+        description="Best labels, the best first; for sets of labels, the predicted set and then the next best labels."
+    )
     text: str | None = Field(default=None, description="First 500 characters.")
     features: list[tuple[int, float]] | None = Field(default=None, description="First 50 (index, value) pairs.")
     record: dict[str, float | str | None] | None = Field(default=None, description="First 50 columns of a table.")
@@ -151,6 +154,7 @@ class WrongLabel(BaseModel):
     nearest: list[NearLabel] = Field(description="Most similar training rows, the most similar first.")
     terms: list[LabelTerm] = Field(description="Features that speak most for the suggested label.")
     corrected: str | None = Field(default=None, description="Label in the newest version, if it is another by now.")
+    deleted: bool = Field(default=False, description="The newest version lacks the row.")
     text: str | None = Field(default=None, description="First 500 characters.")
     features: list[tuple[int, float]] | None = Field(default=None, description="First 50 (index, value) pairs.")
     record: dict[str, float | str | None] | None = Field(default=None, description="First 50 columns of a table.")

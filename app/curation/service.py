@@ -18,14 +18,26 @@ from app.store.files import files
 from app.store.lookup import by_id
 
 MAX_SHOWN = 200
+_OF_SETS = ("labels", "names", "probabilities", "scores")
+_OF_OTHERS = ("alternatives", "alternative_names", "alternative_probabilities", "alternative_scores")
 
 
-def decided_rows(session: Session, dataset_id: str | None) -> list[int]:
-    """Numbers of a dataset's rows that review queues have decided."""
+def decided_rows(session: Session, dataset_id: str | None, corpus: Corpus) -> list[int]:
+    """Numbers, in a version of a dataset, of the rows that review queues have decided."""
     R, Q = tables.ReviewRow, tables.Review
-    decided = select(R.row).join(Q, Q.id == R.review_id).where(Q.dataset_id == dataset_id, R.state == "decided")
+    decided = select(Q.dataset_version, R.row).join(R, Q.id == R.review_id)
+    decided = decided.where(Q.dataset_id == dataset_id, R.state == "decided").distinct()
+    of_version: dict[int, list[int]] = {}
     with reading(session):
-        return sorted(set(session.scalars(decided)))
+        for version, row in session.execute(decided):
+            of_version.setdefault(version, []).append(row)
+        found = {version: dataset_versions.find(session, dataset_id, version) for version in of_version}
+    rows: set[int] = set()
+    for version, numbers in of_version.items():
+        reviewed = found[version]
+        if reviewed is not None:
+            rows.update(open_corpus(files(), reviewed.path).places_in(corpus)[numbers].tolist())
+    return sorted(rows - {-1})
 
 
 class Finished(NamedTuple):
@@ -83,15 +95,29 @@ def suggested_rows(session: Session, job_id: str, offset: int = 0, limit: int = 
 
 def _shown(found: dict[str, Any], corpus: Corpus) -> SuggestedRow:
     row = found["row"]
-    suffixes = ["", *(name.removeprefix("label") for name in found if name.startswith("label_"))]
-    fields = ("label", "name", "probability", "score")
-    given = [{field: found[f"{field}{suffix}"] for field in fields} for suffix in suffixes]
     return SuggestedRow(
         row=row,
         id=found.get("id"),
         reason=found["reason"],
         margin=found["margin"],
         labels=corpus.names(row) if corpus.labels else [],
-        alternatives=[Alternative(**each) for each in given if each["label"] is not None],
+        alternatives=_of_set(found) if "labels" in found else _of_one(found),
         **dataset_rows.content(corpus, row),
     )
+
+
+def _of_one(found: dict[str, Any]) -> list[Alternative]:
+    suffixes = ["", *(name.removeprefix("label") for name in found if name.startswith("label_"))]
+    fields = ("label", "name", "probability", "score")
+    given = [{field: found[f"{field}{suffix}"] for field in fields} for suffix in suffixes]
+    return [Alternative(**each) for each in given if each["label"] is not None]
+
+
+def _of_set(found: dict[str, Any]) -> list[Alternative]:
+    """The labels of the predicted set, and then the next best."""
+    both = []
+    for predicted, columns in ((True, _OF_SETS), (False, _OF_OTHERS)):
+        for label, name, probability, score in zip(*(found.get(column) or [] for column in columns), strict=True):
+            each = Alternative(label=label, name=name, probability=probability, score=score, predicted=predicted)
+            both.append(each)
+    return both

@@ -83,9 +83,9 @@ def wrong_labels(session: Session, job_id: str, offset: int = 0, limit: int = 20
     before, now = (open_corpus(files(), version.path) for version in (rows, newest))
     with file.path.open("rb") as lines:
         found = [orjson.loads(line) for line in islice(lines, offset, offset + limit)]
-    result = job.result or {}
+    result, places = job.result or {}, before.places_in(now)
     return WrongLabels(
-        rows=[_shown(each, before, now) for each in found],
+        rows=[_shown(each, before, now, int(places[each["row"]])) for each in found],
         n_rows=result["n_rows"],
         n_judged=result["n_judged"],
         n_confident=result["n_confident"],
@@ -121,8 +121,8 @@ def _check(resolved: Resolved) -> None:
         raise InvalidInput("the labels cannot be judged", [Item(why, "/dataset")])
 
 
-def _shown(found: dict[str, Any], before: Corpus, now: Corpus) -> WrongLabel:
+def _shown(found: dict[str, Any], before: Corpus, now: Corpus, place: int) -> WrongLabel:
     row, given = found["row"], before.names(found["row"])
-    labels = now.names(row)
+    labels = given if place < 0 else now.names(place)
     corrected = None if labels == given else ", ".join(labels)
-    return WrongLabel(**found, corrected=corrected, **dataset_rows.content(before, row))
+    return WrongLabel(**found, corrected=corrected, deleted=place < 0, **dataset_rows.content(before, row))

@@ -34,7 +34,7 @@ def require_quiet(session: Session, dataset: tables.Dataset) -> None:
     )
     job = session.scalars(unfinished.limit(1)).first()
     if job is not None:
-        doing = "appending rows to" if job.kind == "append" else "correcting labels of"
+        doing = "appending rows to" if job.kind == "append" else "correcting rows of"
         raise Conflict(f"the job {job.id} is {doing} the dataset; wait until it ends")
 
 

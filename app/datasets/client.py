@@ -7,7 +7,7 @@ import lzma
 import re
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal, Self
 
@@ -242,8 +242,20 @@ class Datasets:
             given[row]["before"] = _listed(reported)
         return self.correct_rows(dataset, list(given.values()))
 
+    def delete_rows(self, dataset: str, rows: Iterable[int | str], by: Literal["row", "id", "text"] = "row") -> Job:
+        """Delete rows by number, id or text; the job makes the next version, and earlier versions keep the rows.
+
+        Raises
+        ------
+        InvalidInputError
+            A row does not exist, or none would be left.
+        ConflictError
+            The dataset is not ready, or its next version is being made.
+        """
+        return self.correct_rows(dataset, [{by: row, "delete": True} for row in rows])
+
     def correct_rows(self, dataset: str, corrections: Sequence[Mapping[str, object]]) -> Job:
-        """As :meth:`correct`, by bodies with ``row``, ``id`` or ``text``, ``labels`` and perhaps ``before``."""
+        """As :meth:`correct`, by bodies with ``row``, ``id`` or ``text``, and ``labels`` or ``delete``."""
         body = {"corrections": list(corrections)}
         return job_of(self._transport.post(JobBody, f"/datasets/{dataset}/corrections", body), self._transport)
 

@@ -89,7 +89,9 @@ def correct(
     dataset: Ref,
     row: Annotated[
         str | None,
-        typer.Argument(help="Row number, from 0, or a file as for --file.", show_default=False),
+        typer.Argument(
+            help="Row number, from 0, id or text as --by says, or a file as for --file.", show_default=False
+        ),
     ] = None,
     labels: Annotated[list[str] | None, typer.Argument(help="All correct labels.", show_default=False)] = None,
     file: Annotated[
@@ -97,35 +99,47 @@ def correct(
         typer.Option(
             exists=True,
             dir_okay=False,
-            help='JSON lines such as {"row": 7, "labels": ["a"]}, with "id" or "text" in place of "row", or CSV with '
-            "a column label and a column id, text or row.",
+            help='JSON lines such as {"row": 7, "labels": ["a"]} or {"row": 8, "delete": true}, with "id" or "text" in '
+            "place of "
+            '"row"; or CSV with a column label or delete, and a column id, text or row.',
         ),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(help="Column of the CSV file that names the rows. Default: the first of id, text and row."),
+        typer.Option(
+            metavar="id|text|row",
+            help="What ROW is, or the column of the CSV file that names the rows. Default: a row number, or the first "
+            "of the columns id, text and row.",
+        ),
     ] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the row, instead of other labels.")] = False,
     label_separator: Annotated[
         str | None, typer.Option(help="Separator of several labels in one cell of the CSV file.")
     ] = None,
     wait: Annotated[bool, typer.Option(help="Wait until the service has made the new version.")] = True,
     json: Json = False,
 ) -> None:
-    """Correct the labels of rows; this makes a new version of the dataset, and earlier jobs keep theirs."""
-    number = int(row) if row is not None and row.isdecimal() else None
-    if row is not None and number is None:
-        path = Path(row)
-        if labels or file is not None or not path.is_file():
-            raise typer.BadParameter(f"{row!r} is neither a row number nor a file", param_hint="ROW")
-        row, file = None, path
-    if (row is None) == (file is None):
+    """Correct the labels of rows, or delete rows, in a new version of the dataset; earlier jobs keep theirs."""
+    name: str | int | None = row
+    if row is not None and not labels and not delete and file is None and not row.isdecimal() and Path(row).is_file():
+        name, file = None, Path(row)
+    elif row is not None and by not in ("id", "text"):
+        if not row.isdecimal():
+            wrong = f"{row!r} is neither a row number nor a file; for an id or a text, give --by"
+            raise typer.BadParameter(wrong, param_hint="ROW")
+        name = int(row)
+    if (name is None) == (file is None):
         raise typer.BadParameter("give either a row with its labels or --file", param_hint="--file")
-    given = None if file is None else corrections_in(file, by, label_separator)
+    if delete and (file is not None or labels):
+        raise typer.BadParameter("give it with one row and no labels", param_hint="--delete")
+    if file is not None:
+        given = corrections_in(file, by, label_separator)
+    else:
+        given = [
+            {by if by in ("id", "text") else "row": name, **({"delete": True} if delete else {"labels": labels or []})}
+        ]
     with Client() as client, console(json).status("Correcting"):
-        if given is None:
-            job = client.datasets.correct(dataset, {cast(int, number): labels or []})
-        else:
-            job = client.datasets.correct_rows(dataset, given)
+        job = client.datasets.correct_rows(dataset, given)
         if wait:
             job.wait(progress=False)
         body = client.datasets.get(dataset)
@@ -140,8 +154,11 @@ def versions(dataset: Ref, json: Json = False) -> None:
     if json:
         print_json(found)
         return
-    rows = [(each.version, each.n_rows, each.n_train, each.sha256[:16], f"{each.created_at:%F %T}") for each in found]
-    console(json).print(table(["version", "rows", "train", "sha256", "made (UTC)"], rows))
+    rows = [
+        (each.version, each.n_rows, each.n_train, each.n_deleted, each.sha256[:16], f"{each.created_at:%F %T}")
+        for each in found
+    ]
+    console(json).print(table(["version", "rows", "train", "deleted", "sha256", "made (UTC)"], rows))
 
 
 @datasets.command()

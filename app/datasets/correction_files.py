@@ -12,6 +12,8 @@ from pydantic import ValidationError
 from app.datasets.schemas import LabelCorrection
 
 _NAMES = ("id", "text", "row")
+# in the column delete
+_YES, _NO = ("yes", "true", "1", "x"), ("", "no", "false", "0")
 
 
 def corrections_in(file: Path, by: str | None = None, separator: str | None = None) -> list[dict[str, Any]]:
@@ -48,11 +50,11 @@ def _json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         except ValidationError as error:
             wrong = f'line {number} of the file is not of the form {{"row": 7, "labels": ["a"]}}: {_first_fault(error)}'
             raise typer.BadParameter(wrong, param_hint="--file") from None
-        yield number, each.model_dump(exclude_none=True)
+        yield number, each.model_dump(exclude_none=True, exclude_unset=True)
 
 
 def _csv(file: Path, by: str | None, separator: str | None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a CSV file that have a label; commas, semicolons and tabs are detected from the header."""
+    """The rows of a CSV file that have a label or are to be deleted; the header says what separates its columns."""
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -61,13 +63,15 @@ def _csv(file: Path, by: str | None, separator: str | None) -> Iterator[tuple[in
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count), strict=True)
     columns = reader.fieldnames or []
     name = by or next((each for each in _NAMES if each in columns), None)
-    if name not in _NAMES or name not in columns or "label" not in columns:
-        wrong = f"the file has the columns {', '.join(columns)}; it needs label, and {by or 'one of id, text and row'}"
+    if name not in _NAMES or name not in columns or not {"label", "delete"} & {*columns}:
+        needed = f"label or delete, and {by or 'one of id, text and row'}"
+        wrong = f"the file has the columns {', '.join(columns)}; it needs {needed}"
         raise typer.BadParameter(wrong[:300], param_hint="--file")
     try:
         for row in reader:
-            label = (row["label"] or "").strip()
-            if not label:  # a row that nobody corrected
+            label = (row.get("label") or "").strip()
+            deletes = _deletes(row.get("delete"), label, reader.line_num)
+            if not label and not deletes:  # a row that nobody corrected
                 continue
             value: Any = row[name] or ""
             if name == "row":
@@ -75,12 +79,24 @@ def _csv(file: Path, by: str | None, separator: str | None) -> Iterator[tuple[in
                     wrong = f"line {reader.line_num} of the file has no row number in the column row"
                     raise typer.BadParameter(wrong, param_hint="--file")
                 value = int(value)
-            given = {name: value, "labels": _labels(label, separator)}
+            given = {name: value, **({"delete": True} if deletes else {"labels": _labels(label, separator)})}
             if (row.get("before") or "").strip():
                 given["before"] = _labels(row["before"], separator)
             yield reader.line_num, given
     except csv.Error as error:
         raise typer.BadParameter(f"line {reader.line_num} of the file: {error}", param_hint="--file") from None
+
+
+def _deletes(cell: str | None, label: str, line: int) -> bool:
+    """Whether a line deletes its row; raises BadParameter where it also has a label, or where that is unclear."""
+    word = (cell or "").strip().lower()
+    if word not in _YES + _NO:
+        wrong = f"line {line} of the file has {word[:40]!r} in the column delete; write yes, or leave the cell empty"
+        raise typer.BadParameter(wrong, param_hint="--file")
+    if word in _YES and label:
+        wrong = f"line {line} of the file has a label, and is to be deleted: empty one of the two cells"
+        raise typer.BadParameter(wrong, param_hint="--file")
+    return word in _YES
 
 
 def _labels(cell: str, separator: str | None) -> list[str]:

@@ -1,10 +1,12 @@
-"""Corrections of labels: a job makes the dataset's next version; earlier versions stay unchanged."""
+"""Corrections of rows, labels or deletions: a job makes the next version; earlier versions stay unchanged."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import orjson
 from sqlalchemy.orm import Session
 
+from app.access import audit
+from app.datasets import versions
 from app.datasets.appending import first_options, make_next, require_quiet
 from app.datasets.schemas import CorrectionsRequest, LabelCorrection
 from app.datasets.statistics_schemas import LabelType
@@ -22,7 +24,7 @@ _MOST_FAULTS = 20
 
 
 def correct_labels(session: Session, ref: str, request: CorrectionsRequest) -> Job:
-    """Queue the job that corrects the labels of rows.
+    """Queue the job that corrects the labels of rows, or deletes rows.
 
     Raises
     ------
@@ -34,7 +36,7 @@ def correct_labels(session: Session, ref: str, request: CorrectionsRequest) -> J
         It is not ready, another job makes its next version, a row has other labels than those that were to be
         corrected, or all rows have these labels already.
     InvalidInput
-        A row does not exist, is named twice, or cannot have these labels.
+        A row does not exist, is named twice, or cannot have these labels; or no row would be left.
     """
     with reading(session):
         dataset = by_ref(session, tables.Dataset, ref)
@@ -43,20 +45,36 @@ def correct_labels(session: Session, ref: str, request: CorrectionsRequest) -> J
         kinds = first_options(session, dataset.id).merge_labels
     assert dataset.path is not None
     corpus = open_corpus(files(), dataset.path)
-    corrections = _resolved(corpus, request.corrections)
+    corrections = _resolved(corpus, request.corrections, _former(session, dataset, request.corrections))
+    deleted = [row for row, each in corrections if each.delete]
+    if len(deleted) == corpus.n_rows:
+        raise InvalidInput("no row would be left; delete the dataset instead")
     type = corpus.label_type or label_type(corpus.labels)
-    given = {label_form(label, type) for _, each in corrections for label in each.labels}
+    given = {label_form(label, type) for _, each in corrections for label in each.labels or ()}
     known = known_forms(sorted(given), corpus.labels, kinds)
-    due = [(row, sorted({known[form] for form in _forms(each.labels, type)})) for row, each in corrections]
+    due = [
+        (row, sorted({known[form] for form in _forms(each.labels, type)}))
+        for row, each in corrections
+        if each.labels is not None
+    ]
     changed = [(row, labels) for row, labels in due if labels != corpus.names(row)]
-    if not changed:
+    if not changed and not deleted:
         raise Conflict("the rows already have these labels")
     upload = files().upload()
     try:
         for row, labels in changed:
             upload.write(orjson.dumps({"row": row, "labels": labels}) + b"\n")
+        for row in deleted:
+            upload.write(orjson.dumps({"row": row, "delete": True}) + b"\n")
         upload.finish()
-        return make_next(session, dataset.id, upload, lambda _: {"kind": "correct", "rows": len(changed)})
+        counts = {"rows": len(changed), "deleted_rows": len(deleted)}
+        return make_next(
+            session,
+            dataset.id,
+            upload,
+            lambda _: {"kind": "correct"} | counts,
+            lambda _: audit.changed(session, dataset, None, counts, "corrections"),
+        )
     finally:
         upload.abort()
 
@@ -65,8 +83,22 @@ def correct_labels(session: Session, ref: str, request: CorrectionsRequest) -> J
 _Correction = tuple[int, LabelCorrection]
 
 
-def _resolved(corpus: Corpus, given: list[LabelCorrection]) -> list[_Correction]:
+def _former(session: Session, dataset: tables.Dataset, given: list[LabelCorrection]) -> dict[int, Corpus]:
+    """The rows of the versions whose row numbers are given, without the newest."""
+    numbers = {each.version for each in given if each.version is not None} - {dataset.version}
+    with reading(session):
+        known = {number for number in numbers if number < dataset.version}
+        found = {number: versions.find(session, dataset.id, number) for number in sorted(known)}
+    for at, each in enumerate(given):
+        if each.version not in {None, dataset.version} and found.get(each.version or 0) is None:
+            fault = f"the dataset has the versions 1 to {dataset.version}"
+            raise InvalidInput("the dataset has no such version", [Item(fault, f"/corrections/{at}/version")])
+    return {number: open_corpus(files(), row.path) for number, row in found.items() if row is not None}
+
+
+def _resolved(corpus: Corpus, given: list[LabelCorrection], former: Mapping[int, Corpus]) -> list[_Correction]:
     """The corrections by row number; raises InvalidInput, and Conflict for other labels than were to be corrected."""
+    places = {number: rows.places_in(corpus) for number, rows in former.items()}
     by_id = _rows_of(corpus.ids, {each.id for each in given if each.id is not None})
     by_text = _rows_of(corpus.texts, {each.text for each in given if each.text is not None})
     found: list[_Correction] = []
@@ -75,8 +107,13 @@ def _resolved(corpus: Corpus, given: list[LabelCorrection]) -> list[_Correction]
     for at, each in enumerate(given):
         pointer = f"/corrections/{at}"
         if each.row is not None:
-            rows, field = [each.row] if each.row < corpus.n_rows else [], "row"
-            missing = f"row {each.row} does not exist: the dataset has the rows 0 to {corpus.n_rows - 1}"
+            of = places.get(each.version or 0)
+            n_rows, field = corpus.n_rows if of is None else len(of), "row"
+            missing = f"row {each.row} does not exist: the dataset has the rows 0 to {n_rows - 1}"
+            rows = [each.row] if each.row < n_rows else []
+            if of is not None and rows:
+                rows = [int(row) for row in of[rows] if row >= 0]
+                missing = f"row {each.row} of version {each.version} was deleted"
         elif each.id is not None:
             rows, field = by_id[each.id.strip()], "id"
             missing = "no row has this id" if corpus.ids is not None else "rows of this dataset have no ids"
@@ -108,6 +145,8 @@ def _rows_of(names: Iterable[str] | None, wanted: set[str]) -> dict[str, list[in
 
 
 def _label_faults(corpus: Corpus, correction: LabelCorrection, pointer: str) -> list[Item]:
+    if correction.labels is None:
+        return []
     faults = []
     if corpus.label_indptr is None and len(correction.labels) != 1:
         faults.append(

@@ -114,7 +114,7 @@ def correct_dataset_labels(
     ref: Ref,
     body: Annotated[CorrectionsRequest, Depends(_corrections)],
 ) -> Job:
-    """Correct the labels of rows; the job makes the next version, and earlier versions stay unchanged."""
+    """Correct the labels of rows, or delete rows; the job makes the next version, and earlier ones stay unchanged."""
     print_ = fingerprint("corrections", ref, body.model_dump_json())
     with idempotent(session, token, print_, tables.Job) as before:
         job = jobs.get(session, before) if before else correct_labels(session, ref, body)

@@ -2,7 +2,16 @@
 
 from typing import Annotated, Literal, Self, cast
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from app.datasets.statistics_schemas import LabelType, Likeness
 from app.display.shown import Shown
@@ -280,12 +289,21 @@ class NewRows(ImportOptions, FromUpload):
 
 
 class LabelCorrection(BaseModel):
-    """The correct labels of one row, named by its number or id, or of all rows with one text."""
+    """The correct labels of one row, named by its number or id, or of all rows with one text; or their deletion."""
 
     model_config = ConfigDict(extra="forbid")
 
     row: int | None = Field(
-        default=None, ge=0, lt=2**63, description="Row number from 0; rows keep their numbers across versions."
+        default=None,
+        ge=0,
+        lt=2**63,
+        description="Row number from 0. Rows keep their numbers in later versions, until a row before them is deleted.",
+    )
+    version: int | None = Field(
+        default=None,
+        ge=1,
+        lt=2**31,
+        description="Version of the dataset whose row numbers `row` uses. Default: the newest.",
     )
     id: str | None = Field(
         default=None, max_length=10_000, description="Instead of `row`: an id; all rows with it are corrected."
@@ -295,8 +313,13 @@ class LabelCorrection(BaseModel):
         max_length=1_000_000,
         description="Instead of `row`: a text; all rows with it are corrected. Whitespace around it does not count.",
     )
-    labels: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
+    delete: bool = Field(
+        default=False, description="Delete the row, or all rows with the id or text; `labels` must then be absent."
+    )
+    labels: list[Annotated[str, Field(min_length=1, max_length=1000)]] | None = Field(
+        default=None,
         max_length=1000,
+        validate_default=True,
         description="All correct labels: exactly one, unless rows have sets of labels, which may be empty.",
     )
     before: list[str] | None = Field(
@@ -305,16 +328,28 @@ class LabelCorrection(BaseModel):
         description="The labels being corrected; if the row has other labels by now, the whole request is rejected.",
     )
 
+    @field_validator("labels")
+    @classmethod
+    def _labels_or_deletion(cls, labels: list[str] | None, info: ValidationInfo) -> list[str] | None:
+        deletes = info.data.get("delete", False)
+        if deletes and labels is not None:
+            raise ValueError("the row is to be deleted: remove labels, or delete")
+        if not deletes and labels is None:
+            raise ValueError("give the correct labels, or delete: true")
+        return labels
+
     @model_validator(mode="after")
     def _names_one_row(self) -> Self:
         given = [name for name in ("row", "id", "text") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"give exactly one of row, id and text; got {', '.join(given) or 'none'}")
+        if self.version is not None and self.row is None:
+            raise ValueError("version is of a row number; ids and texts need none")
         return self
 
 
 class CorrectionsRequest(BaseModel):
-    """Corrections of wrong labels."""
+    """Corrections of wrong labels, and deletions of rows."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -335,6 +370,7 @@ class DatasetVersion(BaseModel):
     )
     n_rows: int
     n_train: int
+    n_deleted: int = Field(default=0, description="Rows of the previous version that this version has deleted.")
     job: str | None = Field(description="The job that made this version.")
     created_at: AwareDatetime
 

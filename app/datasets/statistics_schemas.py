@@ -151,6 +151,7 @@ class DatasetStatistics(BaseModel):
     left_out_rows: int = Field(
         default=0, description="Rows of the imported file without a label, left out by without_label."
     )
+    deleted_rows: int = Field(default=0, description="Rows of earlier versions that corrections have deleted.")
     labels_alike: list[LabelsAlike] = Field(
         default=[], description="Labels that a reader would take for one: the first 100 groups."
     )

@@ -73,14 +73,18 @@ def listed(session: Session, ref: str) -> list[DatasetVersion]:
     with reading(session):
         dataset = by_ref(session, tables.Dataset, ref, defer(tables.Dataset.statistics))
         query = select(V).where(V.dataset_id == dataset.id).options(defer(V.statistics)).order_by(V.number.desc())
+        rows = session.scalars(query).all()
+        # each version appends rows or deletes some, never both
+        before = [*(row.n_rows for row in rows[1:]), 0]
         return [
             DatasetVersion(
                 version=row.number,
                 sha256=row.sha256,
                 n_rows=row.n_rows,
                 n_train=row.n_train,
+                n_deleted=max(0, former - row.n_rows),
                 job=row.job_id,
                 created_at=moment(row.created_at),
             )
-            for row in session.scalars(query)
+            for row, former in zip(rows, before, strict=True)
         ]

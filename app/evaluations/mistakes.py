@@ -44,12 +44,15 @@ def mistakes(session: Session, id: str, offset: int = 0, limit: int = 20) -> Mis
     if dataset is None or before is None or after is None:
         return Mistakes(mistakes=[], n_mistakes=len(kept), dataset=None)
     old, new = (open_corpus(files(), version.path) for version in (before, after))
-    found = [Mistake(**each, **_row(old, new, each["row"])) for each in kept[offset : offset + limit]]
-    return Mistakes(mistakes=found, n_mistakes=len(kept), dataset=dataset.name)
+    now = old.places_in(new)
+    shown = kept[offset : offset + limit]
+    found = [Mistake(**each, **_row(old, new, each["row"], int(now[each["row"]]))) for each in shown]
+    return Mistakes(mistakes=found, n_mistakes=len(kept), dataset=dataset.name, dataset_version=before.number)
 
 
-def _row(old: Corpus, new: Corpus, row: int) -> dict[str, Any]:
-    """What the dataset has of a row; rows keep their numbers from version to version."""
-    labels, now = old.names(row), new.names(row)
-    shown = dataset_rows.content(old, row)
-    return {"labels": labels, "corrected": now if set(now) != set(labels) else None, **shown}
+def _row(old: Corpus, new: Corpus, row: int, now: int) -> dict[str, Any]:
+    """What the dataset has of a row, whose number in its newest version is ``now``; negative if it was deleted."""
+    labels = old.names(row)
+    known = {"labels": labels, "deleted": now < 0, **dataset_rows.content(old, row)}
+    later = labels if now < 0 else new.names(now)
+    return {**known, "corrected": later if set(later) != set(labels) else None}

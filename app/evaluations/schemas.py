@@ -174,6 +174,7 @@ class Mistake(BaseModel):
     corrected: list[str] | None = Field(
         default=None, description="Its labels in the newest version of the dataset, where they are others by now."
     )
+    deleted: bool = Field(default=False, description="The newest version of the dataset lacks the row.")
     text: str | None = Field(default=None, description="First 500 characters.")
     features: list[tuple[int, float]] | None = Field(default=None, description="First 50 (index, value) pairs.")
     record: dict[str, float | str | None] | None = Field(default=None, description="First 50 columns of a table.")
@@ -185,6 +186,7 @@ class Mistakes(BaseModel):
     mistakes: list[Mistake]
     n_mistakes: int = Field(description="That are kept.")
     dataset: str | None = Field(description="Name; absent, with all rows, once it was deleted.")
+    dataset_version: int | None = Field(default=None, description="Version whose row numbers these are.")
 
 
 class ComparisonRequest(BaseModel):

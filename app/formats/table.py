@@ -143,6 +143,9 @@ class Parsed:
         Rows of the file that are not here: they have no label, or with `without_label=only` have one.
     label_type: str or None
         How its labels are read, as text, boolean, number or integer; None where nobody knows.
+    origins: int64 array, shape (n + 1,), or None
+        The place of each row among all rows that the dataset ever had, and last the number of these; None where no row
+        was deleted.
     """
 
     kind: Kind
@@ -158,6 +161,7 @@ class Parsed:
     ids: Texts | None = None
     n_left_out: int = 0
     label_type: LabelType | None = None
+    origins: npt.NDArray[np.int64] | None = None
 
     @property
     def n_rows(self) -> int:

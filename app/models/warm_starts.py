@@ -1,10 +1,12 @@
 """Which version a training may begin from, and where the dual variables of versions are."""
 
 import re
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy.orm import Session
 
+from app.datasets import versions as dataset_versions
 from app.errors import InvalidInput, Item
 from app.jobs.schemas import TrainRequest
 from app.models import service as models
@@ -57,11 +59,19 @@ def resolve(
         fault = f"the version was trained by {row.solver}, whose dual variables are others than those of {solver.name}"
     elif row.dataset_id != dataset.id or trained_on > version:
         fault = "the version was not trained on the first rows of this dataset, so its dual variables belong to others"
+    elif _lost_rows(session, dataset.id, trained_on, version):
+        fault = "rows of the dataset were deleted since, so the dual variables of the version belong to other rows"
     elif not (files().path(row.path) / DUALS).is_dir():
         fault = "the version has not kept its dual variables: a training keeps them with keep_duals"
     else:
         return f"{model}@{row.number}"
     raise _refused(fault, "/warm_start")
+
+
+def _lost_rows(session: Session, dataset_id: str, first: int, last: int) -> bool:
+    """Whether rows were deleted from one version of a dataset to another."""
+    sizes = [row.n_rows for row in dataset_versions.until(session, dataset_id, last) if row.number >= first]
+    return any(after < before for before, after in pairwise(sizes))
 
 
 def _refused(fault: str, pointer: str) -> InvalidInput:

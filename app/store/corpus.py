@@ -51,6 +51,9 @@ class Corpus:
         What the file calls its rows.
     label_type : str or None
         How labels are read: as text, boolean, number or integer. None of those that an earlier version imported.
+    origins : int64 array, shape (n_rows + 1,), or None
+        The place of each row among all rows that the dataset ever had, and last the number of these; None where no row
+        was deleted.
     """
 
     kind: Kind
@@ -65,6 +68,7 @@ class Corpus:
     columns: TableColumns | None = None
     ids: Texts | None = None
     label_type: LabelType | None = None
+    origins: NDArray[np.int64] | None = None
 
     @cached_property
     def X(self) -> csr_matrix | None:  # noqa: N802 - the field's name of it
@@ -127,7 +131,18 @@ class Corpus:
             columns=self.columns,
             ids=self.ids,
             label_type=self.label_type,
+            origins=self.origins,
         )
+
+    def present(self, of_all: NDArray[Any]) -> NDArray[Any]:
+        """Of an array with a value for each row that the dataset ever had, the values of the rows that it has."""
+        return of_all if self.origins is None else of_all[np.asarray(self.origins[:-1])]
+
+    def places_in(self, other: "Corpus") -> NDArray[np.int64]:
+        """The number of each row in another version of the dataset, shape (n_rows,); -1 where that lacks it."""
+        own, others = _origins(self), _origins(other)
+        at = np.minimum(np.searchsorted(others, own), max(len(others) - 1, 0))
+        return np.where(others[at] == own, at, -1)
 
 
 def save_corpus(files: Files, path: str, parsed: Parsed) -> None:
@@ -175,6 +190,8 @@ def _save(
         arrays["weights"] = parsed.weights
     if parsed.label_indptr is not None:
         arrays["label_indptr"] = parsed.label_indptr
+    if parsed.origins is not None:
+        arrays["origins"] = parsed.origins
     if parsed.ids is not None:
         arrays |= {"ids_blob": parsed.ids.blob, "ids_offsets": parsed.ids.offsets}
     many = len(parsed.labels) > MOST_LISTED
@@ -237,7 +254,12 @@ def open_corpus(files: Files, path: str) -> Corpus:
         None if columns is None else TableColumns.model_validate(columns),
         Texts(arrays["ids_blob"], arrays["ids_offsets"]) if "ids_blob" in arrays else None,
         manifest.get("label_type"),
+        arrays.get("origins"),
     )
+
+
+def _origins(corpus: Corpus) -> NDArray[np.int64]:
+    return np.arange(corpus.n_rows) if corpus.origins is None else np.asarray(corpus.origins[:-1])
 
 
 def _matrix(arrays: Mapping[str, NDArray[Any]], number: int, n_features: int) -> csr_matrix:

@@ -1,9 +1,10 @@
-"""Rows with other labels: those of some rows are replaced, and all else is what it was."""
+"""Rows with other labels, or without some rows; all else is what it was."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from app.formats.table import Parsed, Texts
@@ -40,9 +41,53 @@ def relabelled(old: Parsed, segments: Sequence[csr_matrix | Texts], corrections:
             rows[row] = np.array([place[label] for label in given], np.int32)
         y = np.concatenate([np.empty(0, np.int32), *rows])
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    used, dense = np.unique(y, return_inverse=True)
-    labels = [names[at] for at in used.tolist()]
-    parsed = replace(old, labels=labels, y=dense.astype(np.int32), label_indptr=indptr)
+    parsed = _labelled(old, names, y, indptr)
     texts = [each for each in segments if isinstance(each, Texts)]
     matrices = [each for each in segments if isinstance(each, csr_matrix)]
     return replace(parsed, texts=joined_texts(texts) if texts else None, X=stacked(matrices) if matrices else None)
+
+
+def without(rows: Parsed, deleted: Collection[int]) -> Parsed:
+    """All rows but some.
+
+    Returns
+    -------
+    Parsed
+        Its labels are those that some row has; ``origins`` is where its rows were.
+    """
+    kept = np.ones(rows.n_rows, bool)
+    kept[list(deleted)] = False
+    y, indptr = np.asarray(rows.y), rows.label_indptr
+    if indptr is None:
+        y = y[kept]
+    else:
+        sizes = np.diff(indptr)
+        y = y[np.repeat(kept, sizes)]
+        indptr = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
+    origins = np.arange(rows.n_rows + 1) if rows.origins is None else np.asarray(rows.origins)
+    X = None
+    if rows.X is not None:
+        X = csr_matrix(rows.X[kept])
+        X.has_canonical_format = True
+    return replace(
+        _labelled(rows, rows.labels, y, indptr),
+        split=None if rows.split is None else np.asarray(rows.split)[kept],
+        weights=None if rows.weights is None else np.asarray(rows.weights)[kept],
+        origins=origins[np.append(kept, True)],
+        texts=None if rows.texts is None else _some(rows.texts, kept),
+        ids=None if rows.ids is None else _some(rows.ids, kept),
+        X=X,
+    )
+
+
+def _labelled(rows: Parsed, names: list[str], y: NDArray[np.int32], indptr: NDArray[np.int64] | None) -> Parsed:
+    """The rows with other labels, of which only those are left that some row has."""
+    used, dense = np.unique(y, return_inverse=True)
+    labels = [names[at] for at in used.tolist()]
+    return replace(rows, labels=labels, y=dense.astype(np.int32), label_indptr=indptr)
+
+
+def _some(texts: Texts, kept: NDArray[np.bool_]) -> Texts:
+    sizes = np.diff(texts.offsets)
+    blob = texts.blob[texts.offsets[0] : texts.offsets[-1]][np.repeat(kept, sizes)]
+    return Texts(blob, np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64))

@@ -39,6 +39,7 @@ def statistics_of(parsed: Parsed) -> DatasetStatistics:
         nnz=None if parsed.X is None else int(parsed.X.nnz),
         empty_rows=int((lengths == 0).sum()),
         left_out_rows=parsed.n_left_out,
+        deleted_rows=0 if parsed.origins is None else int(parsed.origins[-1]) - parsed.n_rows,
         labels_alike=[LabelsAlike(labels=list(labels), kinds=list(kinds)) for labels, kinds in groups[:_MOST_ALIKE]],
         n_labels_alike=len(groups),
         classes=counts.listed(0, MOST_LISTED),

@@ -118,8 +118,9 @@ def extended(
     ids = None if old.ids is None and new.ids is None else joined_texts([_ids(old), _ids(new)])
     columns = _reported(old, new)
     whole = Parsed(
-        old.kind, labels, y, split, all_rows, texts, names, weights, indptr, columns, ids, label_type=old.label_type
-    )
+        old.kind, labels, y, split, all_rows, texts, names, weights, indptr, columns, ids, label_type=old.label_type,
+        origins=_origins(old, new),
+    )  # fmt: skip
     return Extended(whole, X, new.texts)
 
 
@@ -165,6 +166,13 @@ def _reported(old: Parsed, new: Parsed) -> TableColumns | None:
     left_out = new.columns.left_out | old.columns.left_out
     missing = old.columns.missing or new.columns.missing
     return old.columns.model_copy(update={"left_out": left_out, "missing": missing})
+
+
+def _origins(old: Parsed, new: Parsed) -> NDArray[np.int64] | None:
+    """New rows come after all that ever were, also after deleted ones."""
+    if old.origins is None:
+        return None
+    return np.concatenate([old.origins[:-1], old.origins[-1] + np.arange(new.n_rows + 1)]).astype(np.int64)
 
 
 def _ids(rows: Parsed) -> Texts:

@@ -201,6 +201,10 @@ class Model(ABC):
         """By what :meth:`top` orders the classes for the rows of X, all at once; the first is :meth:`predict`'s."""
         return Ranking(self.scores(X), tells_probabilities=self.reliability is not None)
 
+    def set_margins(self, scores: AnyFloats) -> AnyFloats | None:
+        """What is positive for the labels of predicted sets, from :meth:`scores`; None of models that name one."""
+        return None
+
     def predict_sets(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> sp.csr_matrix | None:
         """The predicted sets of nodes, csr_matrix of bool; None of models that name one label an example."""
         return None

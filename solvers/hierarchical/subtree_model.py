@@ -30,6 +30,9 @@ class ClosedSetModel(Model):
         """What is positive for the nodes of the set, from what :meth:`scores` gives; both (n_samples, n_nodes)."""
         return scores
 
+    def set_margins(self, scores: AnyFloats) -> AnyFloats:
+        return self.margins(scores)
+
     def ranking(self, X: sp.csr_matrix) -> Ranking:
         scores = self.scores(X)
         return Ranking(scores, sets=sp.csr_matrix(self.margins(scores) > 0))

@@ -1,7 +1,8 @@
 """Which rows to label next: the least sure ones, spread over the features, and labels that have few rows.
 
 A row is the less sure, the smaller its margin is, the lead of its best class over the second: breaking ties (Luo et al.
-2005). The least sure rows alone are often alike, so more of them than the budget are taken, and the budget is spread
+2005). Of a row with a set of labels it is the distance of its least sure label from where the decision changes (Brinker
+2006). The least sure rows alone are often alike, so more of them than the budget are taken, and the budget is spread
 over these:
 
 - ``k_center``: the row that is farthest from all rows chosen so far, one after the other (Gonzalez 1985).
@@ -66,6 +67,21 @@ def margins(values: AnyFloats, first: Ints, *, probabilities: bool) -> Floats32:
     with np.errstate(invalid="ignore"):
         lead = best - second
     return np.asarray(np.nan_to_num(lead, nan=0.0, posinf=np.inf), np.float32)
+
+
+def margins_of_sets(above: AnyFloats, values: AnyFloats) -> Floats32:
+    """The distance of the least sure label of each row from where the decision changes, shape (n_samples,).
+
+    Parameters
+    ----------
+    above : float array, shape (n_samples, n_classes)
+        Positive for the labels of the predicted set.
+    values : float array, shape (n_samples, n_classes)
+        Minus infinity for a label that is never an answer; such a label counts only where the set has it.
+    """
+    distance = np.abs(np.asarray(above, np.float64))
+    distance[np.isneginf(values) & ~(above > 0)] = np.inf
+    return np.asarray(np.nan_to_num(distance.min(axis=1), nan=0.0, posinf=np.inf), np.float32)
 
 
 def few_rows_first(margin: Floats32, first: Ints, counts: Ints, fewest: int, budget: int) -> Ints:

@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.datasets import appending
-from app.datasets.schemas import NewRows
+from app.datasets.corrections import correct_labels
+from app.datasets.schemas import CorrectionsRequest, LabelCorrection, NewRows
 from app.errors import InvalidInput, NotFound
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluateRequest
@@ -88,3 +89,28 @@ def test_where_a_training_cannot_begin_is_told_before_it_is_queued(
         assert fault in refused.value.errors[0].detail
     with database() as session, pytest.raises(NotFound):
         jobs.submit(session, _request(warm_start="m@7"))
+
+
+def test_after_a_deletion_a_version_is_measured_on_the_same_rows_and_no_training_begins_from_it(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset()
+    assert _done(database).state == "succeeded"
+
+    def measured() -> int:
+        with database() as session:
+            job = jobs.submit(session, EvaluateRequest(kind="evaluate", model="m", dataset="digits", resamples=0))
+            run(job.id)
+            found = evaluations.get(session, job.id)
+            assert found.part == "test"
+            return found.n_rows
+
+    before = measured()
+    with database() as session:
+        given = [LabelCorrection(row=row, delete=True) for row in range(before * 5 // 2)]
+        job = correct_labels(session, "digits", CorrectionsRequest(corrections=given))
+    run(job.id)
+    assert 0 < measured() < before
+    with database() as session, pytest.raises(InvalidInput) as refused:
+        jobs.submit(session, _request(warm_start="m@1"))
+    assert "deleted since" in refused.value.errors[0].detail

@@ -22,6 +22,8 @@ from app.predictions.schemas import BatchPredictRequest
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
 from app.store.files import Files, files
+from solvers.core.model import Model
+from solvers.metrics.ranking import Ranking
 from solvers.selection import next_rows
 from workers.job_kinds.answer_files import Answers
 from workers.job_kinds.answer_writers import write_part
@@ -42,12 +44,10 @@ def suggest_rows(context: JobContext) -> None:
         raise Conflict("the dataset was deleted")
     version = context.read(lambda session: models.version(session, request.model, request.version))
     loaded = context.read(lambda session: load_version(session, version))
-    if loaded.model.names_sets:
-        raise InvalidInput("the model predicts sets of labels; suggested rows need a model with one label per row")
     corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
     rows = rows_of_part(request.part, corpus)
     if request.skip_decided:
-        decided = context.read(lambda session: curation.decided_rows(session, lease.dataset_id))
+        decided = context.read(lambda session: curation.decided_rows(session, lease.dataset_id, corpus))
         rows = rows[~np.isin(rows, np.array(decided, np.int64))]
     if len(rows) == 0:
         raise InvalidInput("no row is left to suggest; a review queue has decided all of them")
@@ -87,9 +87,16 @@ def _scored(context: JobContext, loaded: LoadedModel, corpus: Corpus, rows: NDAr
         some = slice(begin, begin + step)
         ranking = loaded.model.ranking(matrix(corpus, loaded.features, rows[some]))
         first[some] = ranking.first()
-        margin[some] = next_rows.margins(ranking.values, first[some], probabilities=ranking.tells_probabilities)
+        margin[some] = _margins(loaded.model, ranking, first[some])
         context.note(fraction=_SCORING * min(begin + step, len(rows)) / len(rows))
     return _Doubts(margin, first)
+
+
+def _margins(model: Model, ranking: Ranking, first: NDArray[np.int64]) -> NDArray[np.float32]:
+    above = model.set_margins(ranking.values if ranking.set_scores is None else ranking.set_scores)
+    if above is None:
+        return next_rows.margins(ranking.values, first, probabilities=ranking.tells_probabilities)
+    return next_rows.margins_of_sets(above, ranking.values)
 
 
 def _chosen(

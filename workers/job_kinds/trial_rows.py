@@ -138,7 +138,7 @@ def _load(context: JobContext, request: TuneRequest, recipe: TextRecipe) -> Tria
     split = None
     if corpus.split is None:
         given = arrivals(context, files(), dataset.dataset_id, dataset.number, corpus, labels)
-        split = held_out(given, training, tree, labels)
+        split = corpus.present(held_out(given, training, tree, labels))
     rows = split_rows(corpus, training, tree, labels, split)
     by, parts = _held_out(corpus, rows, request)
     splits = []

@@ -107,7 +107,8 @@ def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) 
     if trained is not None and version.dataset == dataset.dataset_id and corpus.split is None:
         given = arrivals(context, store, dataset.dataset_id, dataset.number, corpus, loaded.labels)
         tree = None if trained.request.hierarchy is None else loaded.model.tree
-        split = trained.onto(held_out(given, trained.request, tree, loaded.labels))
+        dealt = corpus.present(held_out(given, trained.request, tree, loaded.labels))
+        split = trained.onto(dealt, corpus)
     rows = _part(request, corpus, split)
     labels = labels_of(loaded.model, context.read(lambda session: _tree(session, lease.job_id)))
     labels, truth, n_unknown = labelled(corpus, rows, labels, loaded.labels)
@@ -166,7 +167,7 @@ class _Trained:
     split: Rows
     counts: Mapping[str, int]
     request: TrainRequest
-    n_rows: int
+    corpus: Corpus
 
     def own_counts(self) -> dict[str, int] | None:
         """How many training rows have each label as their own, of sets of labels."""
@@ -176,7 +177,7 @@ class _Trained:
         own = own_labels(sets, tree.parent)
         return dict(zip(tree.names, np.asarray(own.sum(axis=0)).ravel().tolist(), strict=True))
 
-    def onto(self, grown: NDArray[np.int8]) -> NDArray[np.int8]:
+    def onto(self, grown: NDArray[np.int8], corpus: Corpus) -> NDArray[np.int8]:
         """0 of the rows that it was trained on, 1 of those held out, of another version of the dataset.
 
         Parameters
@@ -184,12 +185,14 @@ class _Trained:
         grown : int8 array
             How that one's rows are dealt out by the same request: what came later is taken from there. Where nothing
             is held out, all that came later is.
+        corpus : Corpus
+            That version's.
         """
         found = np.ones_like(grown) if self.request.test_fraction == 0 else grown.copy()
-        own = np.full(self.n_rows, PARTS.index("validation"), np.int8)
+        own = np.full(self.corpus.n_rows, PARTS.index("validation"), np.int8)
         own[self.split.train], own[self.split.test] = 0, 1
-        n = min(self.n_rows, len(found))
-        found[:n] = own[:n]
+        at = corpus.places_in(self.corpus)
+        found[at >= 0] = own[at[at >= 0]]
         return found
 
 
@@ -217,7 +220,7 @@ def _trained_on(context: JobContext, store: Files, version: ModelVersion, loaded
         counts = np.asarray(split.truth_train.sum(axis=0)).ravel()
     else:
         counts = np.bincount(split.y_train, minlength=len(split.classes))
-    return _Trained(split, dict(zip(split.classes, counts.tolist(), strict=True)), request, corpus.n_rows)
+    return _Trained(split, dict(zip(split.classes, counts.tolist(), strict=True)), request, corpus)
 
 
 def _part(request: EvaluateRequest, corpus: Corpus, own: NDArray[np.int8] | None) -> NDArray[np.int64]:

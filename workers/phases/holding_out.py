@@ -1,8 +1,8 @@
 """Which rows of a dataset without a split of its own are held out: a row stays in its part in all later versions.
 
 Rows are dealt out version by version, in the order in which they came, by the labels that they came with: rows that
-are appended later, and labels that are corrected later, move none. So versions of a model that were trained before and
-after an append can be compared on rows that neither has seen.
+are appended or deleted later, and labels that are corrected later, move none. So versions of a model that were trained
+before and after an append can be compared on rows that neither has seen.
 """
 
 from collections.abc import Sequence
@@ -45,16 +45,16 @@ class Arrival(NamedTuple):
 def arrivals(
     heartbeat: LeaseHeartbeat, store: Files, dataset_id: str, number: int, corpus: Corpus, labels: VersionLabels
 ) -> list[Arrival]:
-    """The rows of a version of a dataset, whose ``corpus`` is at hand; raises Conflict where the dataset is gone."""
+    """All rows that a dataset had until a version whose ``corpus`` is at hand; raises Conflict where it is gone."""
     rows = heartbeat.read(lambda session: dataset_versions.until(session, dataset_id, number))
     if not rows:
         raise Conflict("the dataset was deleted")
     sizes = [0, *(row.n_rows for row in rows)]
-    # a version with as many rows as the one before has other labels
-    corrected = [place for place in range(1, len(rows)) if sizes[place + 1] == sizes[place]]
+    # a version with as many rows as the one before has other labels, and one with fewer has deleted some
+    corrected = [place for place in range(1, len(rows)) if sizes[place + 1] <= sizes[place]]
     found = []
     for place, (begin, end) in enumerate(pairwise(sizes)):
-        if begin == end:
+        if begin >= end:
             continue
         if corrected and corrected[-1] > place:
             first, _ = labels.mapped(open_corpus(local_copy(store, rows[place].path), rows[place].path))
@@ -68,6 +68,8 @@ def held_out(
     given: Sequence[Arrival], request: TrainingData, tree: Taxonomy | None, known: VersionLabels
 ) -> NDArray[np.int8]:
     """0 of rows that train, 1 of rows that are held out; raises InvalidInput where sets of labels do not fit the tree.
+
+    The rows are all that the dataset ever had; :meth:`Corpus.present` has those of a version.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ def prepare(
     former, split = warm_starts.load(heartbeat, store, request), None
     if corpus.split is None:
         given = arrivals(heartbeat, store, dataset.dataset_id, dataset.number, corpus, labels)
-        split = held_out(given, request, tree, labels)
+        split = corpus.present(held_out(given, request, tree, labels))
         split = split if former is None else former.split(split)
     rows = split_rows(corpus, request, tree, labels, split)
     if rows.unknown:

@@ -12,6 +12,7 @@ const edits = card.dataset.edits !== undefined;
 const AT_ONCE = 10;
 const changed = new Map();
 let dataset = null;
+let version = null;
 let offset = 0;
 
 const joined = (labels) => labels.join(", ") || "none";
@@ -30,7 +31,7 @@ function shown(each) {
 function note(each, labels) {
   const now = each.corrected ?? each.labels;
   if (labels.length === now.length && labels.every((label) => now.includes(label))) changed.delete(each.row);
-  else changed.set(each.row, { row: each.row, labels, before: now });
+  else changed.set(each.row, { row: each.row, version, labels, before: now });
   send.disabled = changed.size === 0;
   send.textContent = changed.size > 1 ? `Correct ${changed.size} rows` : "Correct row";
 }
@@ -54,14 +55,15 @@ function field(each) {
 function item(each) {
   const summary = element("p", { class: "small" }, element("span", { class: "muted" }, `Row ${number(each.row)}: labelled `), element("strong", {}, joined(each.labels)),
     each.corrected ? element("span", { class: "badge good" }, `corrected: ${joined(each.corrected)}`) : null,
+    each.deleted ? element("span", { class: "badge" }, "deleted") : null,
     element("span", { class: "muted" }, ", answered "), element("strong", {}, joined(each.answered)), element("span", { class: "muted" }, ` ${sure(each)}`));
-  return element("li", {}, element("div", {}, summary, shown(each)), edits ? field(each) : null);
+  return element("li", {}, element("div", {}, summary, shown(each)), edits && !each.deleted ? field(each) : null);
 }
 
 async function load() {
   try {
     const found = await get(`/evaluations/${id}/mistakes?offset=${offset}&limit=${AT_ONCE}`);
-    dataset = found.dataset;
+    ({ dataset, dataset_version: version } = found);
     list.replaceChildren(...found.mistakes.map(item));
     list.start = offset + 1;
     const [before, next] = card.querySelectorAll("[data-move]");

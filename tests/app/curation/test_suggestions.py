@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from asking import TestClient, problem
 from working import run, train, upload
+
+from solvers.selection.next_rows import margins_of_sets
 
 TITLES = {"0110": "miller", "0120": "baker", "0210": "driver", "0220": "pilot"}
 WORDS = ("flour", "truck", "bread", "plane", "head", "young", "old", "senior", "first", "second")
@@ -98,10 +101,60 @@ def test_rows_of_a_job_of_another_kind_and_of_an_unfinished_one_are_refused(clie
     assert "/part" in str(fault["errors"])
 
 
-def test_a_model_of_sets_suggests_no_rows(client: TestClient) -> None:
-    lines = b"".join(b'{"text": "%s", "label": ["%s"]}\n' % (w, w) for w in (b"red", b"green", b"blue") * 5)
-    assert upload(client, "sets", lines, "jsonl")["state"] == "ready"
+@pytest.fixture
+def sets(client: TestClient) -> None:
+    """A model of sets of labels, and rows without labels: some as it has learnt, some with words of several labels."""
+    words = {"red": "ruby rose brick", "green": "leaf moss lime", "blue": "sea sky ink"}
+    lines = []
+    for label, known in words.items():
+        for word in known.split():
+            lines += [f'{{"text": "{word} {label}", "label": ["{label}"]}}\n'] * 4
+    lines += ['{"text": "ruby red leaf green", "label": ["green", "red"]}\n'] * 4
+    assert upload(client, "sets", "".join(lines).encode(), "jsonl")["state"] == "ready"
     assert train(client, "sets", "m", solver="node_svm")["state"] == "succeeded"
-    job = suggested(client, dataset="sets")
-    assert job["state"] == "failed"
-    assert "sets of labels" in job["error"]["detail"]
+    texts = [f"{word} {label}" for label, known in words.items() for word in known.split()] + UNSURE_SETS
+    new = "".join(f'{{"text": "{text}"}}\n' for text in texts)
+    assert upload(client, "new", new.encode(), "jsonl", unlabelled="true")["state"] == "ready"
+
+
+UNSURE_SETS = ["quite unknown", "ruby sky moss brick", "sea"]
+
+
+@pytest.mark.parametrize("diversity", ["clusters", "k_center", "none"])
+def test_rows_with_sets_are_suggested_by_their_least_sure_label(client: TestClient, sets: None, diversity: str) -> None:
+    rows = rows_of(client, suggested(client, budget=4, diversity=diversity))
+    assert len({row["row"] for row in rows}) == 4
+    assert [row["margin"] for row in rows] == sorted(row["margin"] for row in rows)
+    assert set(UNSURE_SETS) & {row["text"] for row in rows}
+    every = rows_of(client, suggested(client, budget=12, diversity="none"))
+    assert len(every) == 12
+    for row in every:
+        scores = [each["score"] for each in row["alternatives"]]
+        assert all((each["score"] > 0) == each["predicted"] for each in row["alternatives"])
+        assert row["margin"] == pytest.approx(min(abs(score) for score in scores), rel=1e-5)
+    if diversity == "none":
+        assert rows == every[:4]
+
+
+def test_suggested_rows_with_sets_become_a_review_queue_of_sets(client: TestClient, sets: None) -> None:
+    job = suggested(client, budget=3, few_rows_share=0.34, few_rows=100)
+    before = rows_of(client, job)
+    assert [row["reason"] for row in before] == ["few_rows", "least_sure", "least_sure"]
+    review = client.post("/api/v1/reviews", json={"name": "next", "job": job["id"]})
+    assert review.status_code == 201, review.text
+    claimed = client.post("/api/v1/reviews/next/claim", json={"count": 3}).json()["rows"]
+    assert [row["row"] for row in claimed] == [row["row"] for row in before]
+    shown = [[(each["label"], each["predicted"]) for each in row["alternatives"]] for row in before]
+    assert [[(each["label"], each["predicted"]) for each in row["alternatives"]] for row in claimed] == shown
+    decided = client.put(f"/api/v1/reviews/next/decisions/{claimed[0]['row']}", json={"labels": ["red", "blue"]})
+    assert decided.status_code == 200, decided.text
+    again = {row["row"] for row in rows_of(client, suggested(client, budget=12))}
+    assert again == set(range(12)) - {claimed[0]["row"]}
+
+
+def test_the_least_sure_label_is_the_one_nearest_to_the_decision() -> None:
+    above = np.array([[2.0, -0.5, 0.7], [-3.0, -0.1, -2.0], [0.2, -4.0, 1.0], [-1.0, -1.0, -1.0]])
+    values = above.copy()
+    values[1, 1] = values[2, 0] = -np.inf  # never an answer; of these, the set has the second
+    values[3] = -np.inf
+    np.testing.assert_allclose(margins_of_sets(above, values), [0.5, 2.0, 0.2, np.inf])
