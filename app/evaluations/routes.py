@@ -93,7 +93,9 @@ def compare_versions(
     ref: Ref,
     a: Annotated[str, _VERSION],
     b: Annotated[str, _VERSION],
-    other: Annotated[str | None, Query(pattern=NAME_PATTERN, description="Model of b, where it is another.")] = None,
+    other: Annotated[
+        str | None, Query(pattern=NAME_PATTERN, description="Model of b, if it is a different model.")
+    ] = None,
     dataset: _Named = None,
     part: Annotated[Part | None, Query(description="By default that of the newest evaluations.")] = None,
     confidence: Annotated[float, Query(gt=0, lt=1)] = 0.95,
