@@ -96,7 +96,7 @@ class Range(BaseModel):
         if self.log and self.low <= 0:
             raise ValueError("a logarithm needs numbers above 0")
         if self.whole and math.ceil(self.low) > math.floor(self.high):
-            raise ValueError("there is no whole number in it")
+            raise ValueError("the range contains no integer")
         return self
 
 
@@ -190,7 +190,7 @@ class TuneRequest(TrainingData):
     @model_validator(mode="after")
     def _drawn(self) -> Self:
         if self.draws is None and any(candidate.ranges for candidate in self.space):
-            raise ValueError("ranges have no end of values: say how many settings are drawn, as draws=20")
+            raise ValueError("ranges are infinite: pass the number of settings to draw, such as draws=20")
         return self
 
 

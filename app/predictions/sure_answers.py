@@ -52,11 +52,11 @@ def used_threshold(
     held_out = calibration_of(model)
     if held_out is None and model.names_sets:
         raise _fault(
-            "the version does not keep what its labels were worth on held-out rows; train it again by the solver auto",
+            "the version has no precision of its labels on held-out rows; train it again with the solver auto",
             field,
         )
     if held_out is None:
-        raise _fault("the model has no probabilities; those that the solver auto trains have them", field)
+        raise _fault("the model has no probabilities; train it with the solver auto to get them", field)
     if min_precision is None:
         return Used(float(value), {"threshold": float(value)})
     found = _at_level(model, held_out, sure_level).threshold_for(float(value))
