@@ -42,7 +42,7 @@ def revoke_key(session: Db, request: Request, ref: Ref) -> None:
 audit_router = APIRouter(prefix=f"{V1}/audit", tags=["keys"], dependencies=[ADMIN])
 
 _Named = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Id or name.")]
-_SINCE = Query(description="With a time zone: 2030-01-31T12:00:00Z.")
+_SINCE = Query(description="Time with a time zone, such as 2030-01-31T12:00:00Z.")
 
 
 @audit_router.get("", responses=responses(401, 403, 422))

@@ -10,8 +10,8 @@ Role = Literal["viewer", "clerk", "editor", "admin"]
 
 
 class KeyRequest(BaseModel):
-    """A new key: viewer reads and predicts, clerk also predicts files, decides review rows and sends feedback, editor
-    also trains, promotes and deletes, admin also makes keys."""
+    """A key to create. A viewer reads and predicts; a clerk also predicts files, decides review rows and sends
+    feedback; an editor also trains, promotes and deletes; an admin also creates keys."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -19,11 +19,12 @@ class KeyRequest(BaseModel):
     role: Role = "viewer"
     workspace: Name | None = Field(
         default=None,
-        description="What the key sees and makes belongs to it; by default that of the key that asks. Only "
-        "administrators of the workspace `default` may name another; it is there with its first key.",
+        description="Workspace of the key: the key sees only what belongs to it. Default: the workspace of the "
+        "requesting key. Only administrators of the workspace `default` may name another. A workspace "
+        "is created with its first key.",
     )
     expires_at: Moment | None = Field(
-        default=None, description="When the key ends by itself, with a time zone. Not given: never."
+        default=None, description="Expiry time, with a time zone. Default: the key never expires."
     )
     promotes: bool = Field(
         default=False,
@@ -44,48 +45,56 @@ class Key(BaseModel):
     role: Role
     workspace: str = "default"
     created_at: AwareDatetime
-    expires_at: AwareDatetime | None = Field(default=None, description="Null: it does not end by itself.")
-    last_used_at: AwareDatetime | None = Field(default=None, description="To the minute; null: not used yet.")
+    expires_at: AwareDatetime | None = Field(default=None, description="Expiry time; null if the key never expires.")
+    last_used_at: AwareDatetime | None = Field(
+        default=None, description="Time of the last use, to the minute; null if the key was not used yet."
+    )
     revoked: bool
     expired: bool = False
-    promotes: bool = Field(default=False, description="It may move and remove protected aliases.")
+    promotes: bool = Field(default=False, description="Whether the key may move and remove protected aliases.")
 
 
 class NewKey(Key):
-    """The only time that the secret is shown."""
+    """A new key; its secret is shown only once."""
 
     secret: str
 
 
 class AuditEntry(BaseModel):
-    """One change that a request has made; a request that changes several things has several entries."""
+    """One change made by a request; a request that changes several resources has several entries."""
 
     id: str
     at: AwareDatetime
     workspace: str
-    key: str = Field(description="Name of the key that asked; empty: the service itself has removed old entries.")
+    key: str = Field(description="Name of the requesting key; empty if the service itself removed old entries.")
     key_id: str
     method: str
     route: str
     path: str
-    request_id: str | None = Field(description="As the answer had it in `X-Request-ID`, and the log has it.")
-    address: str | None = Field(description="Where the request came from, as a trusted proxy says; else the proxy.")
+    request_id: str | None = Field(description="Request id, as in the response's `X-Request-ID` and in the log.")
+    address: str | None = Field(
+        description="Client address as reported by a trusted proxy, or else the address of the peer."
+    )
     what: str | None = Field(
         description=(
-            "What was changed: `dataset`, `job`, `key`, `session` (a browser has signed in), `audit` (old entries were "
-            "removed), ...; null: nothing that has a name."
+            "Kind of the changed resource: `dataset`, `job`, `key`, `session` (a browser signed in), "
+            "`audit` (old entries were removed), ...; null if the resource has no name."
         )
     )
-    thing: str | None = Field(description="Its id.")
+    thing: str | None = Field(description="Id of the changed resource.")
     name: str | None
-    before: dict[str, Any] | None = Field(description="What has changed of it, as it was; null: it was not there.")
-    after: dict[str, Any] | None = Field(description="The same, as it is since; null: it is gone.")
+    before: dict[str, Any] | None = Field(
+        description="The changed fields before the request; null if the resource did not exist."
+    )
+    after: dict[str, Any] | None = Field(
+        description="The changed fields after the request; null if the resource was removed."
+    )
 
 
 class Usage(BaseModel):
     workspace: str
-    jobs: int = Field(description="Jobs that are not over.")
-    max_jobs: int | None = Field(description="Null: any number.")
-    stored_bytes: int = Field(description="Of uploaded files, and of versions of models.")
+    jobs: int = Field(description="Jobs that have not ended.")
+    max_jobs: int | None = Field(description="Maximum number of jobs; null if unlimited.")
+    stored_bytes: int = Field(description="Bytes of uploaded files and model versions.")
     max_stored_bytes: int | None
-    requests_per_second: float | None = Field(description="Of one key, in the mean, in each API process.")
+    requests_per_second: float | None = Field(description="Average request limit of one key in each API process.")

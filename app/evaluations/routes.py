@@ -30,7 +30,11 @@ router = APIRouter(prefix=f"{V1}", tags=["evaluations"])
 _Named = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Id or name.")]
 _Level = Annotated[
     int | None,
-    Query(ge=0, le=1000, description="Only of this level of the label tree; 0: what is on none. By default all."),
+    Query(
+        ge=0,
+        le=1000,
+        description="Only this level of the label tree; 0 selects labels without a level. Default: all levels.",
+    ),
 ]
 _request = JsonBody(ComparisonRequest)
 _VERSION = Query(pattern=NAME_PATTERN, description="Version number or alias.")
@@ -42,7 +46,7 @@ def list_evaluations(
     page_size: PageSize = 100,
     page_token: PageToken = None,
     model: _Named = None,
-    version: Annotated[int | None, Query(ge=1, lt=2**31, description="Of the model.")] = None,
+    version: Annotated[int | None, Query(ge=1, lt=2**31, description="Version of the model.")] = None,
     dataset: _Named = None,
 ) -> Page[Evaluation]:
     """List evaluations, newest first, optionally of one model, version or dataset."""
@@ -62,7 +66,9 @@ def get_evaluated_labels(
     offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     level: _Level = None,
-    order: Annotated[LabelOrder, Query(description="With - the largest first.")] = "f1",
+    order: Annotated[
+        LabelOrder, Query(description="Sort order; a - before the name sorts in descending order.")
+    ] = "f1",
 ) -> EvaluatedLabels:
     """Get precision, recall, F1 and support of each true or predicted label."""
     return evaluations.labels(session, id, offset, limit, level, order)
@@ -93,16 +99,19 @@ def compare_versions(
     ref: Ref,
     a: Annotated[str, _VERSION],
     b: Annotated[str, _VERSION],
-    other: Annotated[str | None, Query(pattern=NAME_PATTERN, description="Model of b, where it is another.")] = None,
+    other: Annotated[
+        str | None, Query(pattern=NAME_PATTERN, description="Model of b, if it is a different model.")
+    ] = None,
     dataset: _Named = None,
-    part: Annotated[Part | None, Query(description="By default that of the newest evaluations.")] = None,
+    part: Annotated[Part | None, Query(description="Default: that of the newest evaluations.")] = None,
     confidence: Annotated[float, Query(gt=0, lt=1)] = 0.95,
-    seed: Annotated[int, Query(ge=0, lt=2**31, description="Of the bootstrap.")] = 0,
+    seed: Annotated[int, Query(ge=0, lt=2**31, description="Seed of the bootstrap.")] = 0,
 ) -> Comparison:
     """Compare two versions by paired tests: McNemar's test, and a bootstrap of each measure.
 
-    They are of the newest evaluations of both on the same part of one dataset and along the same label tree, and of the
-    rows that are in both. Where there are none the answer is 404; a POST to the same path queues what is missing.
+    The tests use the newest evaluations of both versions on the same part of one dataset and along the same label tree,
+    and only the rows that are in both. Without such evaluations the response is 404. A POST to the same path queues
+    them.
     """
     return comparisons.compare(session, Side(ref, a), Side(other or ref, b), dataset, part, confidence, seed)
 
@@ -117,6 +126,6 @@ def compare_versions(
 def evaluate_versions(session: Db, ref: Ref, body: Annotated[ComparisonRequest, Depends(_request)]) -> ComparisonJobs:
     """Queue the missing evaluations for a comparison of two versions, on rows that neither was trained on.
 
-    Asked again, it queues nothing twice. Once its jobs have succeeded, the GET answers.
+    A repeated request queues nothing twice. The GET returns the comparison once the jobs have succeeded.
     """
     return ComparisonJobs(jobs=comparing.evaluate_both(session, ref, body))

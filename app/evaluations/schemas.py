@@ -17,19 +17,21 @@ class EvaluateRequest(JobOptions):
 
     kind: Literal["evaluate"]
     model: Name = Field(description="Id or name.")
-    version: int | None = Field(default=None, ge=1, lt=2**31, description="By default the latest.")
-    alias: Name | None = Field(default=None, description="In place of a version: the one that it names now.")
+    version: int | None = Field(default=None, ge=1, lt=2**31, description="Default: the latest.")
+    alias: Name | None = Field(default=None, description="Alias instead of a version.")
     dataset: Name = Field(description="Id or name.")
-    dataset_version: int | None = Field(default=None, ge=1, lt=2**31, description="By default the newest.")
+    dataset_version: int | None = Field(default=None, ge=1, lt=2**31, description="Default: the newest.")
     part: Part | None = Field(
         default=None,
-        description="Which rows: those of the dataset's own split or, on the dataset that the version was trained on, "
-        "of its job's split; or all of them. By default test where there is such a part, else all. Of other versions "
-        "of that dataset, rows stay in the part that they were in, and later ones are held out by the same rule.",
+        description="Rows to evaluate: all rows, or those of one part. Parts are those of the dataset's own split "
+        "or, on the dataset that the version was trained on, of its job's split. Default: test if there "
+        "is such a part, otherwise all. In other versions of that dataset, rows stay in their part, and "
+        "later rows are held out by the same rule.",
     )
     hierarchy: Name | None = Field(
         default=None,
-        description="Id or name of the label tree to measure along. By default that of the model, or of its job.",
+        description="Id or name of the label tree for measures by level. Default: the label tree of the model or of "
+        "its job.",
     )
     resamples: int = Field(
         default=1000, ge=0, le=10_000, description="Resamples of the bootstrap; 0 gives no intervals."
@@ -37,9 +39,9 @@ class EvaluateRequest(JobOptions):
     confidence: float = Field(default=0.95, gt=0, lt=1, description="Confidence of the intervals.")
     seed: int = Field(default=0, ge=0, lt=2**31, description="Seed of the bootstrap.")
     propensity_a: float = Field(
-        default=0.55, ge=0, le=10, description="A of the propensities of labels (Jain et al. 2016), for psp@k."
+        default=0.55, ge=0, le=10, description="Constant A of the label propensities (Jain et al. 2016), for psp@k."
     )
-    propensity_b: float = Field(default=1.5, gt=0, le=100, description="Their B.")
+    propensity_b: float = Field(default=1.5, gt=0, le=100, description="Constant B of the label propensities.")
 
     @model_validator(mode="after")
     def _one(self) -> "EvaluateRequest":
@@ -51,10 +53,12 @@ class EvaluateRequest(JobOptions):
 class Measure(BaseModel):
     """A measure and its bootstrap interval."""
 
-    name: str = Field(description="See the reference of measures.")
-    level: int = Field(description="0: all labels; from 1 on the levels of the label tree, that below the top first.")
+    name: str = Field(description="Name of the measure; see the reference of measures.")
+    level: int = Field(
+        description="0 for all labels; otherwise the level of the label tree, where 1 is just below the top."
+    )
     value: float
-    low: float | None = Field(description="Ends of the interval; absent without resamples.")
+    low: float | None = Field(description="Lower and upper end of the interval; absent without resamples.")
     high: float | None
 
 
@@ -63,54 +67,57 @@ class Propensities(BaseModel):
 
     a: float
     b: float
-    n_rows: int = Field(description="Rows of the training part, among which the labels were counted.")
+    n_rows: int = Field(description="Rows of the training part, in which the labels were counted.")
 
 
 class ReliabilityBin(BaseModel):
-    """Rows whose label was named with a probability above ``low``, up to ``high``."""
+    """Rows whose label was predicted with a probability above ``low`` and up to ``high``."""
 
     low: float
     high: float
     n_rows: int
     confidence: float | None = Field(description="Mean predicted probability; absent in an empty bin.")
-    accuracy: float | None = Field(description="Share of the rows that are right; absent in an empty bin.")
+    accuracy: float | None = Field(description="Share of correct rows; absent in an empty bin.")
 
 
 class Evaluation(Shown, BaseModel):
-    """What a version of a model achieves on the rows of a dataset, and all that the numbers can be traced to."""
+    """Measures of a version on the rows of a dataset, with their lineage."""
 
-    id: str = Field(description="That of its job.")
+    id: str = Field(description="Id of the evaluation's job.")
     model: str
     version: int
-    version_sha256: str = Field(description="Of the version's artefact.")
-    dataset: str | None = Field(description="Id; absent once the dataset was deleted.")
+    version_sha256: str = Field(description="SHA-256 of the version's artefact.")
+    dataset: str | None = Field(description="Id of the dataset; absent if it was deleted.")
     dataset_sha256: str
-    hierarchy_sha256: str | None = Field(description="Of the label tree that was measured along; absent without one.")
+    hierarchy_sha256: str | None = Field(description="SHA-256 of the label tree; absent without one.")
     part: Part
     n_rows: int
-    n_labels: int = Field(description="Labels that the model, or its tree, has, and those that only the rows have.")
-    unknown_rows: int = Field(description="Rows with a label that the model cannot name; they count as wrong.")
-    unknown_labels: int = Field(description="How many such labels there are.")
+    n_labels: int = Field(
+        description="Number of labels of the model or its tree, including labels that only the rows have."
+    )
+    unknown_rows: int = Field(description="Rows with a label that the model cannot predict; they count as errors.")
+    unknown_labels: int = Field(description="Number of labels that the model cannot predict.")
     unknown_named: list[str] = Field(description="The first few of them.")
     resamples: int
     confidence: float
     seed: int = Field(description="Seed of the bootstrap.")
-    propensities: Propensities | None = Field(
-        description="Absent, and with it psp@k, where the training rows are not there any more."
-    )
+    propensities: Propensities | None = Field(description="Absent, like psp@k, if the training rows no longer exist.")
     reliability: list[ReliabilityBin] | None = Field(
         default=None, description="For models with probabilities, on rows with one label."
     )
-    rows_sha256: str = Field(description="Of the manifest of the measures by row, from which versions are compared.")
+    rows_sha256: str = Field(
+        description="SHA-256 of the manifest of the measures by row, which comparisons of versions use."
+    )
     code_version: str
     microseconds_per_row: float | None = Field(
         default=None,
-        description="Time of one row's answer in the evaluation's worker: the best of three batches of up to 256 rows, "
-        "whose features were made before. Absent from evaluations of earlier versions.",
+        description="Time to predict one row in the evaluation's worker, without computing its features: the best "
+        "of three batches of up to 256 rows. Absent from evaluations of earlier versions.",
     )
     measured_model: bool = Field(
         default=False,
-        description="The version's measured model answered, as the served one was trained on all rows of the dataset.",
+        description="Whether the version's measured model was evaluated because the served model was trained on all "
+        "rows of the dataset.",
     )
     created_at: AwareDatetime
     measures: list[Measure]
@@ -120,10 +127,10 @@ class EvaluatedLabel(BaseModel):
     """One label: how often it is there, how often it is named, and how well."""
 
     label: str
-    level: int = Field(description="In the label tree; 0 without one, and for a label that it does not have.")
-    known: bool = Field(description="False for a label that the model cannot name.")
-    support: int = Field(description="Rows that have it.")
-    named: int = Field(description="Rows for which it is named.")
+    level: int = Field(description="Level in the label tree; 0 without a tree, or if the tree does not have the label.")
+    known: bool = Field(description="False if the model cannot predict the label.")
+    support: int = Field(description="Rows with the label.")
+    named: int = Field(description="Rows for which the label is predicted.")
     precision: float
     recall: float
     f1: float
@@ -137,9 +144,11 @@ class EvaluatedLabels(BaseModel):
 
 
 class ConfusedPair(BaseModel):
-    """Two labels, one of which is named in place of the other."""
+    """Two labels, one of which is predicted instead of the other."""
 
-    level: int = Field(description="0: of rows with one label, the label itself; else the level in the label tree.")
+    level: int = Field(
+        description="0 for the labels themselves, if rows have one label; otherwise the level in the label tree."
+    )
     true: str
     predicted: str
     n_rows: int
@@ -163,16 +172,19 @@ class ConfusedPairs(BaseModel):
 class Mistake(BaseModel):
     """A row that the version is wrong about: by its label, which may be what is wrong."""
 
-    row: int = Field(description="Counted from 0, in the dataset.")
-    labels: list[str] = Field(description="Those that it had when it was measured.")
-    answered: list[str] = Field(description="What the version said: one label, or a set with all above it.")
-    probability: float | None = Field(default=None, description="Of the answer, of models with probabilities.")
-    probability_of_true: float | None = Field(default=None, description="Of the row's label.")
+    row: int = Field(description="Number in the dataset, from 0.")
+    labels: list[str] = Field(description="Labels of the row when it was evaluated.")
+    answered: list[str] = Field(description="Predicted labels: one label, or a set with all ancestors.")
+    probability: float | None = Field(
+        default=None, description="Probability of the prediction, for models with probabilities."
+    )
+    probability_of_true: float | None = Field(default=None, description="Probability of the row's label.")
     lead: float | None = Field(
-        default=None, description="The answer's score less that of the row's label, of models without probabilities."
+        default=None,
+        description="Score of the prediction minus the score of the row's label, for models without probabilities.",
     )
     corrected: list[str] | None = Field(
-        default=None, description="Its labels in the newest version of the dataset, where they are others by now."
+        default=None, description="Labels in the newest version of the dataset, if they have changed."
     )
     deleted: bool = Field(default=False, description="The newest version of the dataset lacks the row.")
     text: str | None = Field(default=None, description="First 500 characters.")
@@ -184,24 +196,26 @@ class Mistakes(BaseModel):
     """The rows from ``offset`` on, the most wrong first; an evaluation keeps a thousand."""
 
     mistakes: list[Mistake]
-    n_mistakes: int = Field(description="That are kept.")
-    dataset: str | None = Field(description="Name; absent, with all rows, once it was deleted.")
-    dataset_version: int | None = Field(default=None, description="Version whose row numbers these are.")
+    n_mistakes: int = Field(description="Number of mistakes that are kept.")
+    dataset: str | None = Field(description="Name of the dataset. If it was deleted, name and rows are absent.")
+    dataset_version: int | None = Field(
+        default=None, description="Version of the dataset that the row numbers refer to."
+    )
 
 
 class ComparisonRequest(BaseModel):
-    """Two versions that are to be evaluated on the same rows."""
+    """Two versions to evaluate on the same rows."""
 
     model_config = ConfigDict(extra="forbid")
 
     a: Name = Field(description="Version number or alias.")
     b: Name = Field(description="Version number or alias.")
-    other: Name | None = Field(default=None, description="Model of b, where it is another.")
+    other: Name | None = Field(default=None, description="Model of b, if it is a different model.")
     dataset: Name | None = Field(
-        default=None, description="Id or name. By default the dataset that both were trained on."
+        default=None, description="Id or name of the dataset. Default: the dataset that both versions were trained on."
     )
     part: Part | None = Field(
-        default=None, description="By default test where the dataset or a training has test rows, else all."
+        default=None, description="Default: test if the dataset or a training has test rows, otherwise all."
     )
 
 
@@ -213,44 +227,48 @@ class Compared(BaseModel):
     version: int
     version_sha256: str
     solver: str
-    params: dict[str, Any] = Field(description="All parameters, the defaults included.")
-    size_bytes: int = Field(description="Of the version's files.")
+    params: dict[str, Any] = Field(description="All parameters, including defaults.")
+    size_bytes: int = Field(description="Size of the version's files.")
     microseconds_per_row: float | None = Field(
-        default=None, description="As the evaluation has it; two are comparable if one machine was as idle for both."
+        default=None,
+        description="As in the evaluation. Two times are comparable only if the same machine was equally idle for "
+        "both.",
     )
 
 
 class McNemar(BaseModel):
-    """McNemar's test that both versions are wrong equally often."""
+    """McNemar's test of the hypothesis that both versions have the same error rate."""
 
-    only_a: int = Field(description="Rows that a alone has right.")
-    only_b: int = Field(description="Rows that b alone has right.")
+    only_a: int = Field(description="Rows that only a predicts correctly.")
+    only_b: int = Field(description="Rows that only b predicts correctly.")
     exact: float = Field(description="Two-sided p-value of the exact binomial test.")
-    mid_p: float = Field(description="The same with half the probability of what was seen; less conservative.")
+    mid_p: float = Field(
+        description="Mid-p value: counts half the probability of the observed outcome, and is less conservative."
+    )
 
 
 class PairedMeasure(BaseModel):
     """A measure of both versions on the same rows, and the paired bootstrap of the difference."""
 
     name: str
-    n_rows: int = Field(description="Rows that count in it for both.")
+    n_rows: int = Field(description="Rows that count in the measure for both versions.")
     a: float
     b: float
-    difference: float = Field(description="a less b.")
+    difference: float = Field(description="Value of a minus value of b.")
     low: float
     high: float
-    p_value: float = Field(description="Two-sided, by the bootstrap; never below 2 / (resamples + 1).")
+    p_value: float = Field(description="Two-sided bootstrap p-value; never below 2 / (resamples + 1).")
 
 
 class ComparedLabel(BaseModel):
     """How well both versions find a label."""
 
     label: str
-    level: int = Field(description="Of the label tree, that below the top first; 0 without one.")
-    support: int = Field(description="Rows that have it.")
+    level: int = Field(description="Level in the label tree, where 1 is just below the top; 0 without a tree.")
+    support: int = Field(description="Rows with the label.")
     f1_a: float
     f1_b: float
-    difference: float = Field(description="f1_a less f1_b.")
+    difference: float = Field(description="f1_a minus f1_b.")
 
 
 class Comparison(Shown, BaseModel):
@@ -266,8 +284,8 @@ class Comparison(Shown, BaseModel):
     measures: list[PairedMeasure]
     labels: list[ComparedLabel] = Field(
         default=[],
-        description="The twenty labels whose F1 differs the most, those first; none where it differs for no label, or "
-        "where the evaluations are not of the same rows.",
+        description="The twenty labels whose F1 differs most, the largest difference first. Empty if no F1 differs, "
+        "or if the evaluations are not of the same rows.",
     )
     resamples: int
     confidence: float

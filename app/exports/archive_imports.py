@@ -103,7 +103,7 @@ def _contents(archive: zipfile.ZipFile, size_bytes: int) -> ArchiveContents:
     for number, member in enumerate(members):
         text = member.filename in _TEXTS
         if not text and not _ARRAY.fullmatch(member.filename):
-            raise _refused(f"member {number} is none that an archive has")
+            raise _refused(f"member {number} is not a member of an archive")
         if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
             raise _refused("a member is compressed; archives of this service are not", member.filename)
         if member.flag_bits & _FLAGS:
@@ -122,7 +122,9 @@ def _contents(archive: zipfile.ZipFile, size_bytes: int) -> ArchiveContents:
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
         items = [Item(f"{CONTENTS}: {fault['msg']}", "/".join(("", *map(str, fault["loc"])))[:200]) for fault in faults]
-        raise InvalidInput("The archive does not say what it holds as this version expects it.", items) from None
+        raise InvalidInput(
+            "The archive's content list does not have the form that this release expects.", items
+        ) from None
 
 
 def _require_listed(archive: zipfile.ZipFile, contents: ArchiveContents) -> None:
@@ -133,7 +135,7 @@ def _require_listed(archive: zipfile.ZipFile, contents: ArchiveContents) -> None
         raise _refused(f"{counted(n, 'member', 'is/are')} there and not listed, or listed and not there", CONTENTS)
     wrong = [name for name, size in listed.items() if there[name] != size]
     if wrong:
-        raise _refused("it has not the size that is listed", wrong[0])
+        raise _refused("its size differs from the listed size", wrong[0])
     missing = {f"model/{MANIFEST}", f"features/{MANIFEST}"} - listed.keys()
     if missing:
         raise _refused("it is not there", min(missing))

@@ -29,7 +29,7 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 def _name(
     name: Annotated[
-        str | None, Query(pattern=NAME_PATTERN, description="Of the model; by default that of the archive.")
+        str | None, Query(pattern=NAME_PATTERN, description="Name of the model. Default: the name in the archive.")
     ] = None,
 ) -> str | None:
     return name
@@ -51,8 +51,8 @@ def export_version(
     format: Annotated[
         ExportFormat,
         Query(
-            description="archive: all of it, to be imported elsewhere; onnx and skops: a linear machine on given "
-            "features, the latter as an estimator of scikit-learn."
+            description="archive: the whole version, for import elsewhere. onnx and skops: a linear machine on given "
+            "features; skops gives a scikit-learn estimator."
         ),
     ] = "archive",
 ) -> Response:
@@ -87,8 +87,8 @@ def import_version(
 ) -> ModelVersion:
     """Import a version from an archive; every hash is checked, and predictions are bit-identical.
 
-    Arrays go to compiled loops of the one process that serves all workspaces, so this takes an administrator of the
-    workspace `default`.
+    The arrays are passed to compiled loops in the process that serves all workspaces. This therefore requires an
+    administrator of the workspace `default`.
     """
     print_ = fingerprint("models", name or "", file.upload.sha256)
     # unpacked before the transaction, which keeps other writers waiting

@@ -28,7 +28,7 @@ from app.store.lookup import MAX_PAGE
 
 router = APIRouter(prefix=f"{V1}/figures", tags=["figures"])
 
-_Format = Annotated[Format, Query(description="Of the picture.")]
+_Format = Annotated[Format, Query(description="Format of the picture.")]
 _Model = Annotated[str, Query(pattern=NAME_PATTERN, description="Id or name.")]
 _Id = Annotated[str, Query(pattern=NAME_PATTERN)]
 _Version = Annotated[int, Query(ge=1, lt=2**31)]
@@ -55,7 +55,7 @@ def draw_code(request: Request, model: _Model, version: _Version, format: _Forma
 def draw_drift(
     request: Request, session: Db, model: _Model, version: _Version, days: Days = 7, format: _Format = "svg"
 ) -> Response:
-    """Draw scores and labels of recent predictions beside those of held-out rows."""
+    """Draw scores and labels of recent predictions next to those of held-out rows."""
     cache: ModelCache = request.app.state.models
     loaded = cache.get((request.state.key.workspace, model, version, None))
     return _picture(figures.drift_bars(of_version(session, cache.counts, loaded, days)), format)
@@ -67,7 +67,7 @@ def draw_job(
     job: _Id,
     of: Annotated[
         Literal["convergence", "trials"],
-        Query(description="convergence: gap, and the bounds of the optimum. trials: what `auto` has tried."),
+        Query(description="convergence: the gap and the bounds of the optimum. trials: the trials of `auto`."),
     ] = "convergence",
     format: _Format = "svg",
 ) -> Response:
@@ -84,7 +84,8 @@ def draw_tuning(
     of: Annotated[
         TrialChart,
         Query(
-            description="time: the measure of trials in order of their end. settings: what differs among the best 150."
+            description="time: the measure of the trials in the order in which they ended. settings: the settings that "
+            "differ among the best 150."
         ),
     ],
     format: _Format = "svg",
@@ -105,7 +106,9 @@ def draw_reliability(session: Db, evaluation: _Id, format: _Format = "svg") -> R
 def draw_confusions(
     session: Db,
     evaluation: _Id,
-    level: Annotated[int | None, Query(ge=0, le=1000, description="Of the label tree. By default the first.")] = None,
+    level: Annotated[
+        int | None, Query(ge=0, le=1000, description="Level of the label tree. Default: the first.")
+    ] = None,
     format: _Format = "svg",
 ) -> Response:
     """Draw the confusion matrix of the most confused classes."""

@@ -73,7 +73,7 @@ def _texts(archive: Archive, options: ImportOptions) -> Parsed:
     beside = {name: _subjects_of(name, archive) for name in names}
     kinds = {found[-4:].lower() for found in beside.values() if found is not None}
     if len(kinds) > 1 and not options.unlabelled:
-        raise row_error(1, "some texts have a .tsv beside them, which has URIs, and others a .key, which has names")
+        raise row_error(1, "some texts have a .tsv file with URIs, and others a .key file with names; use one kind")
     rows = TextRows()
     may_lack = options.unlabelled or options.without_label != "refuse"
     for number, name in enumerate(names, 1):
@@ -101,7 +101,7 @@ def _check_names(archive: Archive, texts: Sequence[str]) -> None:
     for name in archive.sizes:
         ending = PurePosixPath(name).suffix.lower()
         if ending in _SUBJECTS and name[:-4] not in stems:
-            raise row_error(1, f"'{shorten(name)}' has no text beside it, '{shorten(name[:-4])}.txt'")
+            raise row_error(1, f"'{shorten(name)}' has no matching text '{shorten(name[:-4])}.txt'")
         if ending not in (".txt", *_SUBJECTS, *_READ_ME):
             raise row_error(1, f"'{shorten(name)}' is neither a text nor its subjects: {_SHAPES}")
 

@@ -323,7 +323,7 @@ class _Reader:
         text, weight = _weighed(text)
         cells = self._sparse(text) if text.startswith("{") else dict(enumerate(_cells(text)))
         if not text.startswith("{") and len(cells) != len(self._attributes):
-            raise RefusedError(f"{len(cells)} values, expected {len(self._attributes)} as there are attributes")
+            raise RefusedError(f"{len(cells)} values; expected {len(self._attributes)}, one per attribute")
         roles = self._roles
         entries = [(self._number_of[at], self._number(at, cell)) for at, cell in cells.items() if at in self._number_of]
         levels = [self._level(at, cells.get(at)) for at in roles.categories]

@@ -65,7 +65,7 @@ def array_records(window: Window) -> Iterator[tuple[bytes, int]]:
 def _end_of_object(text: str, at: int, at_end: bool, line: int) -> int | None:
     """Where the object that begins at a place ends; None where it goes on after what was read."""
     if text[at] != "{":
-        raise row_error(line, "the JSON array has something else than objects")
+        raise row_error(line, "the JSON array has elements that are not objects")
     try:
         return int(_decoder.raw_decode(text, at)[1])
     except json.JSONDecodeError as error:

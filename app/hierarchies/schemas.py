@@ -196,7 +196,7 @@ class RetiredLabel(BaseModel):
     name: str
     id: str | None = Field(default=None, description="URI or code of the label, if datasets identify it differently.")
     notation: str | None = None
-    names: dict[str, str] = Field(default={}, description="The preferred name by language.")
+    names: dict[str, str] = Field(default={}, description="Preferred names by language.")
     alternatives: dict[str, list[str]] = {}
     replaced_by: list[str] = Field(default=[], description="Labels to use instead.")
 

@@ -54,7 +54,7 @@ def _require_installation(request: Request) -> None:
     principal: Principal = request.state.key
     if principal.role != ADMIN or principal.workspace != DEFAULT:
         raise Forbidden(
-            f"This is about the whole installation; it takes an administrator of the workspace {DEFAULT!r}."
+            f"This applies to the whole installation; it requires an administrator of the workspace {DEFAULT!r}."
         )
 
 

@@ -63,9 +63,7 @@ def preview(session: Session, ref: str, request: PreviewRequest) -> FeaturePrevi
 def _preview(corpus: Corpus, request: PreviewRequest) -> FeaturePreview:
     check_columns(corpus.kind, request.columns)
     if request.row >= corpus.n_rows:
-        raise InvalidInput(
-            f"the dataset has the rows 0 to {corpus.n_rows - 1:,}, and row {request.row:,} was asked for"
-        )
+        raise InvalidInput(f"the dataset has the rows 0 to {corpus.n_rows - 1:,}; got row {request.row:,}")
     if (request.text.hash_features or 0) > MOST_HASHED:
         detail = f"a preview hashes terms into at most {MOST_HASHED:,} features"
         raise InvalidInput(detail, [Item(detail, "/text/hash_features")])

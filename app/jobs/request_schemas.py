@@ -11,31 +11,34 @@ from app.schemas import JobOptions, Name, ProblemDocument
 
 
 class TrainingData(JobOptions):
-    """The dataset, how its rows are divided, and the model that gets a version."""
+    """The dataset, the split of its rows, and the model that gets a version."""
 
     dataset: Name = Field(description="Id or name.")
-    dataset_version: int | None = Field(default=None, ge=1, lt=2**31, description="By default the newest.")
+    dataset_version: int | None = Field(default=None, ge=1, lt=2**31, description="Default: the newest.")
     hierarchy: Name | None = Field(
         default=None,
-        description="Id or name of the label tree that the labels are nodes of; methods that take none are measured "
-        "along it.",
+        description="Id or name of the label tree whose nodes are the labels. Methods that do not use a tree are "
+        "measured along it.",
     )
-    model: Name = Field(description="The model gets a new version under this name.")
+    model: Name = Field(description="Name of the model that gets a new version.")
     seed: int = Field(
-        default=0, ge=0, lt=2**31, description="Of the split and of the solver; the same seed gives the same model."
+        default=0,
+        ge=0,
+        lt=2**31,
+        description="Seed of the split and of the solver; the same seed gives the same model.",
     )
     threads: int = Field(default=1, ge=1, le=256, description="Threads of the solver in its worker.")
     test_fraction: float = Field(
         default=0.2,
         ge=0,
         lt=1,
-        description="Rows held out for testing, by class, where the dataset has no split of its own.",
+        description="Share of the rows held out for testing, by class, if the dataset has no split of its own.",
     )
     refit: bool = Field(
         default=True,
-        description="Where the dataset has no split of its own: measure on the rows held out, then train once more on "
-        "all rows, and serve that; false serves the measured model. In class shards only false is possible, and is the "
-        "default.",
+        description="If the dataset has no split of its own: measure on the held-out rows, then train again on all "
+        "rows and serve that model. If false, the measured model is served. With class shards, only "
+        "false is allowed, and it is the default.",
     )
     stratify: Literal["labels", "rows"] = Field(
         default="labels",
@@ -59,9 +62,10 @@ class TrainingData(JobOptions):
     )
     columns: ColumnRecipe | None = Field(
         default=None,
-        description="How numbers and categories become features. Left out, those of tables are scaled to mean 0 and "
-        "deviation 1. Other datasets' numbers are taken as they are unless the deviations of dense columns differ by "
-        "orders of magnitude, or the largest number is far from 1: the plan says why, and the job shows the scaling.",
+        description="How numbers and categories become features. By default, numbers of tables are scaled to mean 0 "
+        "and standard deviation 1. Numbers of other datasets are unchanged unless the standard "
+        "deviations of dense columns differ by orders of magnitude, or the largest number is far from "
+        "1; the plan then gives the reason, and the job shows the scaling.",
     )
 
 
@@ -76,14 +80,14 @@ State = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "fa
 
 
 class Range(BaseModel):
-    """Numbers to draw from, both ends included."""
+    """Range of numbers to draw from, including both ends."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     low: float = Field(ge=-1e15, le=1e15, allow_inf_nan=False)
     high: float = Field(ge=-1e15, le=1e15, allow_inf_nan=False)
-    log: bool = Field(default=False, description="Evenly by the logarithm, as C wants to be drawn.")
-    whole: bool = Field(default=False, description="Whole numbers.")
+    log: bool = Field(default=False, description="Draw uniformly on a logarithmic scale, as is suitable for C.")
+    whole: bool = Field(default=False, description="Draw integers.")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -92,21 +96,24 @@ class Range(BaseModel):
         if self.log and self.low <= 0:
             raise ValueError("a logarithm needs numbers above 0")
         if self.whole and math.ceil(self.low) > math.floor(self.high):
-            raise ValueError("there is no whole number in it")
+            raise ValueError("the range contains no integer")
         return self
 
 
 class Candidate(BaseModel):
-    """A method, parameters that all its trials have, and those that vary."""
+    """A method with its fixed and its varied parameters."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     solver: str = Field(max_length=64, description="See /solvers.")
     params: dict[str, Any] = Field(default={}, description="Parameters that are the same in each trial.")
     grid: dict[str, Annotated[list[Any], Field(min_length=1, max_length=MOST_TRIALS)]] = Field(
-        default={}, description="Values to try of other parameters: every combination, or some at random with draws."
+        default={},
+        description="Values of other parameters to try: every combination, or random combinations if draws is given.",
     )
-    ranges: dict[str, Range] = Field(default={}, description="Ranges that others are drawn from; only with draws.")
+    ranges: dict[str, Range] = Field(
+        default={}, description="Ranges from which other parameters are drawn; only with draws."
+    )
 
     @model_validator(mode="after")
     def _once(self) -> Self:
@@ -118,12 +125,12 @@ class Candidate(BaseModel):
 
 
 class TuneRequest(TrainingData):
-    """Try settings on rows held out, and train the best of them on all rows."""
+    """Try settings on held-out rows, and train the best of them on all rows."""
 
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["tune"] = "tune"
-    space: list[Candidate] = Field(min_length=1, max_length=100, description="What is tried.")
+    space: list[Candidate] = Field(min_length=1, max_length=100, description="Methods and settings to try.")
     texts: list[TextRecipe] | None = Field(
         default=None,
         min_length=1,
@@ -139,36 +146,36 @@ class TuneRequest(TrainingData):
     )
     measure: Measure | None = Field(
         default=None,
-        description="What the best one is best at, on the rows held out. By default accuracy, of sets of labels "
-        "micro_f1.",
+        description="Measure on the held-out rows by which the best trial is selected. Default: accuracy, or "
+        "micro_f1 for sets of labels.",
     )
     folds: int | None = Field(
         default=None,
         ge=2,
         le=100,
-        description="Hold each training row out once, in one of so many folds. Left out, the rows are held out that "
-        "the dataset marks for validation, or else a share of the training rows.",
+        description="Number of folds; each training row is held out once. By default, the rows that the dataset "
+        "marks for validation are held out, or else a share of the training rows.",
     )
     validation_fraction: float = Field(
         default=0.2,
         gt=0,
         lt=1,
-        description="Share of the training rows that is held out, where there are neither folds nor rows for "
-        "validation.",
+        description="Share of the training rows to hold out if there are neither folds nor validation rows.",
     )
     trial_tol: float = Field(
         default=0.05,
         gt=0,
         lt=1,
-        description="Trials are trained to this gap, where the method has one and the space names no tol; the best is "
-        "then trained to its own.",
+        description="Gap to which trials are trained, if the method has one and the space does not set tol. The "
+        "best setting is then trained to its own tolerance.",
     )
     halving: int | None = Field(
         default=None,
         ge=2,
         le=10,
-        description="Successive halving: all settings get few epochs, and the best part, one in so many, gets as many "
-        "times more, until the last few are trained to their end.",
+        description="Successive halving: all settings start with few epochs. In each round, the best 1/n of the "
+        "settings continue with n times as many epochs, where n is this number, until the last few are "
+        "fully trained.",
     )
     first_epochs: int = Field(default=2, ge=1, le=10_000, description="Epochs in the first round of halving.")
     budget_seconds: float | None = Field(
@@ -176,14 +183,14 @@ class TuneRequest(TrainingData):
         gt=0,
         le=1e8,
         allow_inf_nan=False,
-        description="From the job's first start. Then no trial begins any more, those that run are measured as far as "
-        "they came, and the best so far is trained on all rows.",
+        description="Seconds from the job's first start. After that, no new trial starts, running trials are "
+        "measured as they are, and the best setting so far is trained on all rows.",
     )
 
     @model_validator(mode="after")
     def _drawn(self) -> Self:
         if self.draws is None and any(candidate.ranges for candidate in self.space):
-            raise ValueError("ranges have no end of values: say how many settings are drawn, as draws=20")
+            raise ValueError("ranges are infinite: pass the number of settings to draw, such as draws=20")
         return self
 
 
@@ -200,43 +207,45 @@ class TrialRequest(BaseModel):
 
 
 class HeldOut(BaseModel):
-    """The rows that a trial was measured on."""
+    """The rows on which a trial was measured."""
 
     by: Literal["validation", "fraction", "folds"] = Field(
         description="The dataset's rows for validation, a share of the training rows, or folds of them."
     )
-    folds: int = Field(description="1 unless there are folds.")
+    folds: int = Field(description="Number of folds; 1 if rows are held out once.")
     seed: int
-    n_train: int = Field(description="Rows trained on, of the first fold.")
-    n_held_out: int = Field(description="Rows measured on, of all folds.")
+    n_train: int = Field(description="Number of training rows in the first fold.")
+    n_held_out: int = Field(description="Number of measured rows in all folds.")
 
 
 class Trial(BaseModel):
-    """One trial, with all that it came from."""
+    """One trial with its settings, data and results."""
 
-    number: int = Field(description="Of the settings, in the order of the space.")
-    rung: int = Field(description="The round of halving that it belongs to, from 0.")
-    job: str = Field(description="Id of the job that runs it, which has its curve and its log.")
+    number: int = Field(description="Number of the setting, in the order of the space.")
+    rung: int = Field(description="Round of halving, from 0.")
+    job: str = Field(description="Id of the trial's job, which has its curve and its log.")
     state: State
-    rank: int | None = Field(description="1 for the best; absent until it is measured.")
+    rank: int | None = Field(description="Rank of the trial, 1 for the best; absent until it is measured.")
     solver: str
-    params: dict[str, Any] = Field(description="As the space gives them.")
+    params: dict[str, Any] = Field(description="Parameters, as in the space.")
     text: TextRecipe | None = Field(description="How texts become features.")
-    seed: int = Field(description="Of the solver.")
-    max_epochs: int | None = Field(description="The most that its round of halving gives it.")
-    value: float | None = Field(description="The measure that is tuned; of folds the mean over their rows.")
-    by_fold: list[float] = Field(description="The same, fold by fold.")
-    measures: dict[str, float] = Field(description="All measures of the rows held out.")
+    seed: int = Field(description="Random seed of the solver.")
+    max_epochs: int | None = Field(description="Maximum number of epochs in its round of halving.")
+    value: float | None = Field(description="Value of the tuned measure; with folds, the mean over their rows.")
+    by_fold: list[float] = Field(description="Value of the tuned measure in each fold.")
+    measures: dict[str, float] = Field(description="All measures on the held-out rows.")
     dataset_sha256: str | None
     held_out: HeldOut | None
-    seconds: float | None = Field(description="Of training and measuring; making features is not counted.")
-    epochs: int | None = Field(description="Of all folds.")
+    seconds: float | None = Field(description="Time of training and measuring, without computing features.")
+    epochs: int | None = Field(description="Epochs of all folds together.")
     gap: float | None = Field(description="The largest of the folds' relative duality gaps.")
     converged: bool | None
-    stopped: bool = Field(description="The budget has ended it; its measures are those of what it had reached.")
+    stopped: bool = Field(
+        description="Whether the budget ended the trial early; the measures are of the model at that point."
+    )
     attempt: int
     worker: str | None
-    error: ProblemDocument | None = Field(description="Why it has failed.")
+    error: ProblemDocument | None = Field(description="Reason of the failure.")
     started_at: AwareDatetime | None
     finished_at: AwareDatetime | None
 
@@ -246,36 +255,41 @@ _Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class CompressRequest(JobOptions):
-    """Make a smaller copy of a version, and measure what that costs on rows of a dataset."""
+    """Make a smaller copy of a version, and measure its loss of accuracy on rows of a dataset."""
 
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["compress"]
     model: Name = Field(description="Id or name.")
     version: int | None = Field(
-        default=None, ge=1, lt=2**31, description="By default the latest that is no copy itself."
+        default=None, ge=1, lt=2**31, description="Default: the latest version that is not a copy."
     )
-    alias: Name | None = Field(default=None, description="In place of a version: the one that it names now.")
-    float16: bool = Field(default=False, description="Keep weights in half precision: 2 bytes each in place of 4.")
+    alias: Name | None = Field(default=None, description="Alias instead of a version.")
+    float16: bool = Field(default=False, description="Store weights in half precision: 2 bytes each instead of 4.")
     prune_share: float | None = Field(
         default=None,
         gt=0,
         lt=1,
         allow_inf_nan=False,
-        description="Set so large a share of the weights that are not zero to zero, those of the least magnitude; of "
-        "each array of weights by itself: a member of a pool, a shard.",
+        description="Share of the nonzero weights to set to zero, smallest magnitudes first. The share applies to "
+        "each array of weights separately: a member of a pool, or a shard.",
     )
     prune_below: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="Set weights of a lesser magnitude to zero."
+        default=None, gt=0, allow_inf_nan=False, description="Set weights below this magnitude to zero."
     )
     dataset: Name | None = Field(
-        default=None, description="Id or name: where the loss is measured. By default the dataset that it came from."
+        default=None,
+        description="Id or name of the dataset on which the loss is measured. Default: the dataset that the version "
+        "was trained on.",
     )
     dataset_version: int | None = Field(
-        default=None, ge=1, lt=2**31, description="By default the one that it was trained on, of another the newest."
+        default=None,
+        ge=1,
+        lt=2**31,
+        description="Default: the version used in training or, for another dataset, the newest.",
     )
     part: Part | None = Field(
-        default=None, description="Which rows; by default those held out from training, where there are such."
+        default=None, description="Rows to measure on. Default: the rows held out from training, if there are any."
     )
 
     @model_validator(mode="after")
@@ -302,22 +316,24 @@ class CopyOf(BaseModel):
     float16: bool
     prune_share: _Share | None
     prune_below: FiniteFloat | None
-    weights: _Count = Field(description="Weights of the source that are not zero.")
-    pruned: _Count = Field(description="How many of them are zero in the copy.")
+    weights: _Count = Field(description="Number of nonzero weights of the source.")
+    pruned: _Count = Field(description="Number of these weights that are zero in the copy.")
     gap: FiniteFloat | None = Field(
-        description="Relative duality gap of the source: it certifies the source, and nothing of the copy."
+        description="Relative duality gap of the source. It certifies only the source, not the copy."
     )
-    size_bytes: _Count = Field(description="Files of the source.")
-    memory_bytes_source: _Count = Field(description="Arrays of the source's model in memory.")
-    memory_bytes: _Count = Field(description="Arrays of the copy's model in memory.")
-    dataset_sha256: str = Field(pattern="^[0-9a-f]{64}$", description="Where the loss was measured.")
+    size_bytes: _Count = Field(description="Size of the source's files.")
+    memory_bytes_source: _Count = Field(description="Size in memory of the source's arrays.")
+    memory_bytes: _Count = Field(description="Size in memory of the copy's arrays.")
+    dataset_sha256: str = Field(
+        pattern="^[0-9a-f]{64}$", description="SHA-256 of the dataset on which the loss was measured."
+    )
     part: Part
     n_rows: _Count
-    agreement: _Share = Field(description="Share of the rows to which both answer first with the same label.")
-    error_source: FiniteFloat = Field(description="Share of the rows that the source has wrong.")
-    error: FiniteFloat = Field(description="Share of the rows that the copy has wrong.")
+    agreement: _Share = Field(description="Share of the rows for which both predict the same first label.")
+    error_source: FiniteFloat = Field(description="Error rate of the source.")
+    error: FiniteFloat = Field(description="Error rate of the copy.")
     loss_low: FiniteFloat = Field(
-        description="Ends of the 95 % interval of error less error_source, by paired resampling."
+        description="Lower and upper end of the 95 % interval of error minus error_source, by paired resampling."
     )
     loss_high: FiniteFloat
     mcnemar: McNemar = Field(description="McNemar's test; a is the source, b the copy.")

@@ -71,9 +71,9 @@ _any = KindBody(
     responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
 )
 def submit_job(session: Db, response: Response, token: Once, body: Annotated[JobRequest, Depends(_any)]) -> Job:
-    """Submit a job: `train` gives its model a new version when it has succeeded, `tune` the best of many, `evaluate`
-    measures a version, `predict` lets one answer to a dataset, `compress` gives one a smaller copy, `suggest_rows`
-    chooses rows to label, and `wrong_labels` finds labels that are probably wrong."""
+    """Submit a job: `train` trains a new version of a model, `tune` trains the best of many settings, `evaluate`
+    measures a version, `predict` predicts the rows of a dataset, `compress` makes a smaller copy of a version,
+    `suggest_rows` selects rows to label, and `wrong_labels` finds labels that are probably wrong."""
     with idempotent(session, token, fingerprint("jobs", body.model_dump_json()), tables.Job) as before:
         job = jobs.get(session, before) if before else jobs.submit(session, body)
     point_to(response, f"{V1}/jobs/{job.id}", before)
@@ -89,8 +89,8 @@ def submit_job(session: Db, response: Response, token: Once, body: Annotated[Job
 def plan_job(
     session: Db, request: Request, body: Annotated[TrainRequest | BatchPredictRequest, Depends(_planned)]
 ) -> JobPlan | PredictionPlan:
-    """Estimate a job; nothing is queued. Of a training: shards, memory and the time of earlier jobs. Of a prediction
-    with a threshold or a precision: how many rows will have a sure label, and how many of these will be right."""
+    """Estimate a job; nothing is queued. For a training: shards, memory and the time of earlier jobs. For a prediction
+    with a threshold or a precision: the number of rows with a sure label, and the number of correct ones among them."""
     if isinstance(body, BatchPredictRequest):
         return batch_predictions.plan(session, request.app.state.models, body)
     return plans.plan(session, body)
@@ -177,7 +177,9 @@ def get_log(
 async def follow_job(
     request: Request,
     id: Id,
-    last_event_id: Annotated[int, Header(ge=-1, lt=2**31, description="The last step's number that was seen.")] = -1,
+    last_event_id: Annotated[
+        int, Header(ge=-1, lt=2**31, description="Number of the last step that the client received.")
+    ] = -1,
 ) -> Response:
     """Stream server-sent events until the job ends: `step` (the id is the step number) and `state` (the job)."""
     await run_in_threadpool(_must_exist, request, id)

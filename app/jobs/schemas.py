@@ -29,57 +29,59 @@ class TrainRequest(TrainingData):
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["train"] = "train"
-    solver: str = Field(default="auto", max_length=64, description="See /solvers; auto chooses among them.")
+    solver: str = Field(default="auto", max_length=64, description="Training method; see /solvers. auto selects one.")
     params: dict[str, Any] = Field(default_factory=dict, description="The solver's parameters; see its JSON schema.")
     text: TextRecipe | None = Field(
         default=None,
-        description="How texts become features. Left out, words, or for auto words, pairs of words and runs of three "
-        "characters; the job shows which.",
+        description="How texts become features. Default: words; for auto, words, pairs of words and runs of three "
+        "characters. The job shows which were used.",
     )
     shards: int | None = Field(
         default=None,
         ge=1,
         le=1024,
-        description="Train in so many class shards, each in a worker pool of its own (`shard-0`, `shard-1`, ...); "
-        "by default in one worker of the general pool.",
+        description="Number of class shards; each is trained in its own worker pool (`shard-0`, `shard-1`, ...). By "
+        "default, the job trains in one worker of the general pool.",
     )
     exchange: Literal["scores", "sums", "bounds"] | None = Field(
         default=None,
-        description="Deprecated, and without effect: each method exchanges what suits it. It will be removed.",
+        description="Deprecated and without effect: each method uses its own exchange. This field will be removed.",
         json_schema_extra={"deprecated": True},
     )
     path: list[Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]] | None = Field(
         default=None,
         min_length=1,
         max_length=1000,
-        description="Values of C, in place of the parameter: the job trains for one after the other in ascending "
-        "order, each from the solution of the one before, and publishes a version of the model for each.",
+        description="Values of C, instead of the parameter. The job trains for each value in ascending order, "
+        "starts each training from the previous solution, and publishes a version of the model for "
+        "each.",
     )
 
     validation_rows: Literal["leave_out", "train"] = Field(
         default="leave_out",
-        description="Rows that the dataset marks for validation: leave them out, or train on them, too, as on what "
-        "has served to choose the settings.",
+        description="Rows that the dataset marks for validation: leave them out, or also train on them, as on rows "
+        "that were used to select the settings.",
     )
     warm_start: str | None = Field(
         default=None,
         pattern=VERSION_PATTERN,
-        description="A version, as MODEL@NUMBER or MODEL@ALIAS, of the same method on an earlier version of the "
-        "dataset or the same: the training begins at its dual variables. The optimum is that of all rows. Where the "
-        "dataset has no split of its own, former rows stay in the part that they were in.",
+        description="Start from the dual variables of a version, given as MODEL@NUMBER or MODEL@ALIAS. The version "
+        "must come from the same method and from the same or an earlier version of the dataset. The "
+        "optimum is that of all rows. If the dataset has no split of its own, existing rows stay in "
+        "their part.",
     )
     keep_duals: bool = Field(
         default=False,
-        description="Keep the dual variables with the version, so that a later training can begin from them.",
+        description="Keep the dual variables with the version, so that a later training can start from them.",
     )
 
     until_certain: float | None = Field(
         default=None,
         gt=0,
         le=1,
-        description="End as soon as this share of the held-out rows has a certain answer, one that no further "
-        "training on the same rows can change; at the latest at the gap `tol`, which is 1e-4 here unless `params` says "
-        "otherwise. For linear machines with one gap, in one worker.",
+        description="Stop when this share of the held-out rows has a certain answer: one that further training on "
+        "the same rows cannot change. Training stops at the gap `tol` at the latest, which is 1e-4 here "
+        "unless `params` sets it. For linear machines with one gap, in one worker.",
     )
 
     @field_validator("path")
@@ -126,91 +128,98 @@ def stored_request(stored: Mapping[str, Any]) -> TrainRequest:
 
 
 class Progress(BaseModel):
-    """How far a running job has come."""
+    """Progress of a running job."""
 
     epoch: int
-    fraction: float = Field(description="Between 0 and 1; an estimate.")
+    fraction: float = Field(description="Estimate between 0 and 1.")
     eta_seconds: float | None = None
     gap: float | None = Field(default=None, description="Relative duality gap (primal - dual) / primal, last measured.")
     phase: str = Field(
         default="training",
-        description="waiting, loading, features, training, refitting, compiling (these two wait for their loops to be "
-        "compiled), testing, scoring, measuring or saving; of a tuning also trials and choosing.",
+        description="waiting, loading, features, training, refitting, compiling (these two wait for their loops to "
+        "be compiled), testing, scoring, measuring or saving. A tuning also has trials and choosing.",
     )
-    point: int = Field(default=0, description="The place in the job's path that is being trained, from 0.")
-    setting: str | None = Field(default=None, description="Of `auto`: the method that is tried or trained, and how.")
-    trials: int | None = Field(default=None, description="Of a tuning: trials that were begun or wait so far.")
-    trials_done: int | None = Field(default=None, description="Those of them that have ended.")
+    point: int = Field(default=0, description="Current position in the job's path, from 0.")
+    setting: str | None = Field(default=None, description="For `auto`: the method in work and its settings.")
+    trials: int | None = Field(
+        default=None, description="For a tuning: number of trials that were started or are waiting."
+    )
+    trials_done: int | None = Field(default=None, description="Number of these trials that have ended.")
 
 
 class QueuePlace(BaseModel):
     """Position of a queued job."""
 
-    position: int = Field(description="1: it is taken next. As things are now: others may come before it.")
+    position: int = Field(
+        description="Current position in the queue; 1 is next. Other jobs may still move ahead of it."
+    )
     starts_in_seconds: float | None = Field(
-        description="An estimate, from what the running jobs have left and how long the latest ones took; absent where "
-        "no worker is there, or none has ended a job yet."
+        description="Estimate from the remaining time of the running jobs and the durations of recent ones. Absent "
+        "if there is no worker, or if no job has ended yet."
     )
 
 
 class JobResult(BaseModel):
-    """What a finished job made."""
+    """Results of a finished job."""
 
     model: str | None = None
-    version: int | None = Field(default=None, description="The last one published.")
-    versions: list[int] = Field(default=[], description="All versions that the job has published so far, by rising C.")
+    version: int | None = Field(default=None, description="The last published version.")
+    versions: list[int] = Field(
+        default=[], description="All versions that the job has published so far, in ascending order of C."
+    )
     dataset: str | None = None
     dataset_version: int | None = None
-    evaluation: str | None = Field(default=None, description="Id of the evaluation that the job has made.")
+    evaluation: str | None = Field(default=None, description="Id of the evaluation that the job created.")
     predictions: str | None = Field(
         default=None,
         description="Id of the job whose predictions can be downloaded at `/jobs/{id}/predictions` until they expire.",
     )
-    n_rows: int | None = Field(default=None, description="Of the predictions, or rows that are listed.")
-    n_judged: int | None = Field(default=None, description="Rows whose labels a job has judged.")
-    n_confident: int | None = Field(default=None, description="Estimate of how many of these labels are wrong.")
+    n_rows: int | None = Field(default=None, description="Number of predicted or listed rows.")
+    n_judged: int | None = Field(default=None, description="Number of rows whose labels were checked.")
+    n_confident: int | None = Field(default=None, description="Estimated number of wrong labels among them.")
     sure: SureRows | None = Field(
-        default=None, description="Of predictions with a threshold or a precision: how many rows have a sure label."
+        default=None, description="For predictions with a threshold or a precision: number of rows with a sure label."
     )
-    columns: list[str] | None = Field(default=None, description="Of the file of predictions, in order.")
+    columns: list[str] | None = Field(default=None, description="Columns of the file of predictions, in order.")
     trial: int | None = Field(
-        default=None, description="Of a tuning: the number of the trial whose settings the version has."
+        default=None, description="For a tuning: number of the trial whose settings the version has."
     )
     measures: dict[str, float] = Field(
-        default={}, description="Of a tuning and its trials: measures on the rows held out, by name."
+        default={}, description="For a tuning and its trials: measures on the held-out rows, by name."
     )
     not_refit: str | None = Field(
-        default=None, description="Why the version was not trained once more on all rows, where it was to be."
+        default=None, description="Reason why the version was not trained again on all rows, if that was requested."
     )
     stopped: Literal["time_limit"] | None = Field(
-        default=None, description="What has ended the training before its own rule did; the version is what it had."
+        default=None,
+        description="What ended the training before its stopping rule did; the version has the model at that point.",
     )
     unconverged: str | None = Field(
-        default=None, description="Why the training ended before it reached its optimum; absent where it reached it."
+        default=None, description="Reason why the training ended before the optimum; absent if it reached the optimum."
     )
 
 
 class Job(Shown, BaseModel):
-    """A piece of work and its state."""
+    """A job and its state."""
 
     id: str
-    owner: str | None = Field(default=None, description="Name of the key that made it.")
+    owner: str | None = Field(default=None, description="Name of the key that created it.")
     kind: JobKind
-    parent: str | None = Field(default=None, description="Of a trial: id of the tuning that it belongs to.")
+    parent: str | None = Field(default=None, description="For a trial: id of its tuning.")
     state: JobState
-    dataset: str | None = Field(description="Id of the dataset; absent once that was deleted.")
+    dataset: str | None = Field(description="Id of the dataset; absent if it was deleted.")
     hierarchy: str | None = Field(
-        default=None, description="Id of the hierarchy; absent where none was asked for, and once it was deleted."
+        default=None, description="Id of the hierarchy; absent if none was requested or it was deleted."
     )
     request: dict[str, Any]
     priority: Priority = "normal"
     tags: dict[str, str] = Field(default_factory=dict)
-    time_limit_seconds: float | None = Field(default=None, description="From its first start.")
-    queue: QueuePlace | None = Field(default=None, description="Of a queued job.")
+    time_limit_seconds: float | None = Field(default=None, description="Time limit in seconds, from the first start.")
+    queue: QueuePlace | None = Field(default=None, description="For a queued job: its place in the queue.")
     queued_again: str | None = Field(
-        default=None, description="Why the job was last queued again: its worker was lost, or a user asked."
+        default=None, description="Why the job was last queued again: its worker was lost, or a user requested it."
     )
-    attempt: int = Field(description="How often a worker has taken it up.")
+    attempt: int = Field(description="Number of times that a worker has started it.")
     worker: str | None
     progress: Progress | None
     result: JobResult | None
@@ -226,35 +235,35 @@ class Job(Shown, BaseModel):
 
 
 class ComparisonJobs(BaseModel):
-    """The evaluations that a comparison waits for; none where it can be asked for at once."""
+    """The evaluations that a comparison waits for; empty if the comparison is available now."""
 
     jobs: list[Job]
 
 
 class JobPatch(BaseModel):
-    """A change of a job; what is not named stays as it is."""
+    """A change of a job; omitted fields are unchanged."""
 
     model_config = ConfigDict(extra="forbid")
 
     priority: Priority | None = Field(default=None, description="New priority; only for queued jobs.")
     tags: dict[Name, TagValue | None] | None = Field(
-        default=None, max_length=MAX_JOB_TAGS, description="Names and values to set; a null takes the tag away."
+        default=None, max_length=MAX_JOB_TAGS, description="Names and values to set; null removes the tag."
     )
 
 
 class JobLogLine(BaseModel):
-    """One thing that a worker, or a sweep, has noted of a job."""
+    """One log line of a job, written by a worker or a sweep."""
 
-    id: str = Field(description="Ids rise with time.")
+    id: str = Field(description="Id of the line; ids increase with time.")
     at: AwareDatetime
     attempt: int
     level: str = Field(description="info, warning or error.")
-    event: str = Field(description="What has happened, as job_started, phase, checkpoint_saved or job_ended.")
-    fields: dict[str, Any] = Field(description="What belongs to it, by name.")
+    event: str = Field(description="Event, such as job_started, phase, checkpoint_saved or job_ended.")
+    fields: dict[str, Any] = Field(description="Details of the event, by name.")
 
 
 class JobLog(BaseModel):
-    """The lines from after ``after`` on, oldest first; of each job the newest thousand are kept."""
+    """The lines after ``after``, oldest first; the newest thousand lines of each job are kept."""
 
     lines: list[JobLogLine]
 
@@ -267,18 +276,20 @@ class JobStep(BaseModel):
     epoch: int
     primal: float | None
     dual: float | None
-    gap: float | None = Field(description="(primal - dual) / primal.")
+    gap: float | None = Field(description="Relative duality gap, (primal - dual) / primal.")
     violation: float | None = Field(description="Largest violation of the optimality conditions.")
     seconds: float = Field(description="Training time so far, over all attempts.")
-    point: int = Field(default=0, description="Place in the job's path, from 0; epochs are counted from 0 at each.")
+    point: int = Field(
+        default=0, description="Position in the job's path, from 0; epochs are counted from 0 at each position."
+    )
     measures: dict[str, float] = Field(
         default_factory=dict, description="Other measures of the step, by name: errors, counts."
     )
-    setting: str | None = Field(default=None, description="Of `auto`: the method that is tried or trained, and how.")
+    setting: str | None = Field(default=None, description="For `auto`: the method in work and its settings.")
 
 
 class JobSteps(Shown, BaseModel):
-    """The curve from ``after`` on."""
+    """The points of the curve after ``after``."""
 
     steps: list[JobStep]
 
@@ -288,24 +299,26 @@ MOST_HASHED = 1 << 22
 
 
 class PreviewRequest(BaseModel):
-    """A row, and the recipe of a job."""
+    """A row and a job's recipe for features."""
 
     model_config = ConfigDict(extra="forbid")
 
-    row: int = Field(default=0, ge=0, lt=2**63, description="Counted from 0, in the order of the file.")
+    row: int = Field(default=0, ge=0, lt=2**63, description="Row number from 0, in the order of the file.")
     text: TextRecipe = Field(
         default_factory=TextRecipe,
         description=f"How texts become features; with at most {MOST_HASHED:,} for `hash_features`.",
     )
     columns: ColumnRecipe | None = Field(
-        default=None, description="How numbers and categories do; left out, numbers of a dataset without others stay."
+        default=None,
+        description="How numbers and categories become features. By default, numbers of a dataset without "
+        "categories are unchanged.",
     )
 
 
 class FeatureValue(BaseModel):
     """One feature of a row."""
 
-    feature: str | int = Field(description="Its name, or its number where it has none.")
+    feature: str | int = Field(description="Name of the feature, or its number if it has none.")
     value: float
 
 
@@ -313,110 +326,123 @@ class FeaturePreview(BaseModel):
     """The features of a row."""
 
     row: int
-    n_fitted: int = Field(description="Training rows that the recipe was fitted on: a sample, where there are many.")
-    n_features: int = Field(description="Of the fitted recipe; all training rows may give more.")
-    n_values: int = Field(description="How many of them are not zero in the row.")
-    features: list[FeatureValue] = Field(description="The first 200 of those, by falling magnitude.")
+    n_fitted: int = Field(
+        description="Number of training rows that the recipe was fitted on; large datasets are sampled."
+    )
+    n_features: int = Field(description="Number of features of the fitted recipe; all training rows may give more.")
+    n_values: int = Field(description="Number of nonzero features in the row.")
+    features: list[FeatureValue] = Field(description="The first 200 of them, in descending order of magnitude.")
 
 
 N = TypeVar("N", int, float)
 
 
 class ShardPlan(BaseModel):
-    """The share of one shard."""
+    """The part of the work that one shard does."""
 
     shard: int
-    pool: str | None = Field(description="The pool that comes next for it; absent where there are too few.")
-    classes: int = Field(description="Of an output code: its columns.")
+    pool: str | None = Field(description="Next pool for the shard; absent if there are too few pools.")
+    classes: int = Field(description="Number of classes of the shard; for an output code, number of columns.")
     examples: int = Field(
-        description="Training rows of these classes, or the sum of those that take part in each column; every shard "
-        "reads all rows."
+        description="Number of training rows of these classes; for an output code, the sum over the columns of the "
+        "rows that take part. Every shard reads all rows."
     )
     memory_bytes: int | None = Field(
-        description="Of the arrays of this shard; absent for texts, whose features are known only in training."
+        description="Memory for the arrays of this shard. Absent for texts, because their features are known only "
+        "in training."
     )
 
 
 class Span(BaseModel, Generic[N]):
-    """From the least to the most; both the same where it can be counted."""
+    """Lower and upper bound; equal if the value can be counted."""
 
     least: N
     most: N
 
 
 class Assumptions(BaseModel):
-    """What the prediction takes for granted."""
+    """Assumptions of the forecast."""
 
-    batch: Span[float] = Field(description="Rows a round, on average; depends on the data.")
+    batch: Span[float] = Field(description="Average number of rows per round; depends on the data.")
     once: Span[float] = Field(
-        description="Bytes of a row in an epoch that travel once, however many shards there are; depends on the data."
+        description="Bytes per row and epoch that are sent once, independent of the number of shards; depends on "
+        "the data."
     )
     message: Span[float] = Field(
-        description="Bytes that every further shard adds for a row in an epoch, where it has very many classes; "
-        "depends on the data."
+        description="Bytes per row and epoch that each further shard adds if it has very many classes; depends on "
+        "the data."
     )
-    products: float = Field(description="Multiply-adds a thread does in a second.")
-    bandwidth: float = Field(description="Bytes a second between a shard and Redis.")
-    round_trip: float = Field(description="Seconds of a round without its bytes.")
+    products: float = Field(description="Multiply-adds per second and thread.")
+    bandwidth: float = Field(description="Bytes per second between a shard and Redis.")
+    round_trip: float = Field(description="Seconds per round, without the time to send its bytes.")
 
 
 class EarlierJobs(BaseModel):
-    """Trainings of the same dataset by the same method that have succeeded, the latest ten."""
+    """The ten latest successful trainings of the same dataset by the same method."""
 
     n_jobs: int
-    seconds: Span[float] = Field(description="From the start of a job to its end.")
+    seconds: Span[float] = Field(description="Duration of these jobs, from start to end.")
 
 
 class JobPlan(BaseModel):
-    """How a job would be dealt to its shards, and what an epoch over all rows would cost; what is unknown is absent."""
+    """How a job would be divided into shards, and the cost of an epoch over all rows; unknown values are absent."""
 
-    shards: list[ShardPlan] = Field(description="None of a job without shards.")
-    pools: int = Field(description="Pools that are running now; a job needs one for each shard.")
-    rounds_per_epoch: Span[int] | None = Field(description="The job's steps show how many there were.")
-    bytes_per_epoch: Span[int] | None = Field(description="Sent by all shards together.")
+    shards: list[ShardPlan] = Field(description="Plan of each shard; empty for a job without shards.")
+    pools: int = Field(description="Number of running pools; a job needs one per shard.")
+    rounds_per_epoch: Span[int] | None = Field(
+        description="Forecast of the rounds per epoch; the job's steps report the actual number."
+    )
+    bytes_per_epoch: Span[int] | None = Field(description="Bytes sent by all shards together.")
     seconds_per_epoch: Span[float] | None = Field(
-        description="Computing and exchange; absent for texts, and of methods that cannot be counted."
+        description="Time of computation and exchange; absent for texts and for methods without an estimate."
     )
     seconds_without_shards: float | None = Field(
-        default=None, description="Computing of an epoch in one worker, by the same rates; absent as the seconds are."
+        default=None,
+        description="Computation time of an epoch in one worker, at the same rates; absent in the same cases.",
     )
     advice: str | None = Field(
-        default=None, description="Where shards do not pay, or may not: why. By the seconds of an epoch, not by memory."
+        default=None,
+        description="Reason why shards do not pay, or may not. It considers the time of an epoch, not memory.",
     )
     assumptions: Assumptions | None
     memory_bytes: int | None = Field(
         default=None,
-        description="Of all arrays of a job without shards; of texts at most, by the features that their recipe keeps. "
-        "Absent where the recipe keeps all, and of methods that cannot be counted.",
+        description="Memory for all arrays of a job without shards. For texts, an upper bound from the number of "
+        "features that the recipe keeps. Absent if the recipe keeps all features, and for methods "
+        "without an estimate.",
     )
     scaling: str | None = Field(
         default=None,
-        description="How the numbers are scaled because the request does not say it, and why; absent where they are "
-        "taken as they are, or as the request says.",
+        description="Scaling of numbers that was selected because the request does not specify one, with the "
+        "reason. Absent if numbers are unchanged or the request specifies the scaling.",
     )
-    earlier: EarlierJobs | None = Field(default=None, description="How long a job of this kind takes; absent if none.")
+    earlier: EarlierJobs | None = Field(
+        default=None, description="Durations of earlier jobs of this kind; absent if there are none."
+    )
 
 
 class Reproduction(BaseModel):
-    """Whether training from a version's lineage has made the same bits."""
+    """Whether training again from a version's lineage gave the same bits."""
 
     model: str
     version: int
     same: bool = Field(
-        description="Every array of model and features has the same SHA-256, and so have those of the measured model, "
-        "where another one is served."
+        description="Whether every array of the model and its features has the same SHA-256. If the served model "
+        "differs from the measured one, the arrays of both are compared."
     )
-    arrays: int = Field(description="How many were compared.")
-    differing: list[str] = Field(description="Arrays that differ, or that only one of both has.")
-    code_version: str = Field(description="Of the program that trained the version.")
-    code_version_now: str = Field(description="Of the program that trained it again; another one may differ in bits.")
+    arrays: int = Field(description="Number of compared arrays.")
+    differing: list[str] = Field(description="Arrays that differ or exist on one side only.")
+    code_version: str = Field(description="Polymargin release that trained the version.")
+    code_version_now: str = Field(
+        description="Polymargin release that trained it again; a different release may give different bits."
+    )
     job: str
-    reproduced_model: str | None = Field(description="Where the new version was kept, if it was.")
+    reproduced_model: str | None = Field(description="Name of the model that stores the new version, if it was kept.")
     reproduced_version: int | None
 
 
 class Handles(BaseModel):
-    """What a method takes."""
+    """What a method supports."""
 
     flat: bool
     tree: bool
@@ -431,11 +457,11 @@ class SolverInfo(Shown, BaseModel):
 
     name: str
     title: str
-    summary: str = Field(description="The objective, in plain text.")
+    summary: str = Field(description="Objective in plain text.")
     formula: str | None = Field(
         default=None, description="Objective in TeX; absent for methods that select among others."
     )
-    mathml: str | None = Field(default=None, description="The same as a MathML element, which browsers draw.")
+    mathml: str | None = Field(default=None, description="Objective as a MathML element.")
     paper: str
     handles: Handles
     params_schema: dict[str, Any] = Field(description="JSON schema of ``params``.")

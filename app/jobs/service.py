@@ -240,7 +240,7 @@ def retry(session: Session, id: str) -> Job:
         quotas.require_jobs(session)
         job = _changeable(session, id)
         if job.kind == "trial":
-            raise Conflict("a trial is made again with its tuning, of which it is a part")
+            raise Conflict("a trial cannot be retried alone; retry its tuning")
         if job.state not in {"failed", "cancelled"}:
             raise Conflict(f"the job is {job.state}; only a failed or cancelled job can be tried again")
         if job.dataset_id is None:

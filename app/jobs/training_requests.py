@@ -179,7 +179,7 @@ def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) 
         most = resolved.shardable.most_shards(len(trained))
         if request.shards > most:
             fault = f"{request.shards} shards for {most} {resolved.shardable.trains}; each needs at least one"
-            raise InvalidInput("the dataset cannot be trained on in so many shards", [Item(fault, "/shards")])
+            raise InvalidInput("the dataset cannot be trained in this number of shards", [Item(fault, "/shards")])
     if statistics.n_features == 0:
         raise InvalidInput("the dataset cannot be trained on", [Item("it has no features", "/dataset")])
     sets = statistics.labels_per_row is not None

@@ -352,7 +352,7 @@ def reproduce(transport: Transport, model: str, version: int, keep: bool, timeou
     if found.copy_of is not None:
         raise ClientError(f"Version {version} is a copy of version {found.copy_of.version}: reproduce that one")
     if found.dataset is None:
-        raise ClientError(f"The dataset of version {version} was deleted: there is nothing to train on")
+        raise ClientError(f"The dataset of version {version} was deleted, so it cannot be trained again")
     if found.hierarchy_sha256 is not None and found.hierarchy is None:
         raise ClientError(f"The label tree of version {version} was deleted")
     name = f"{found.model[:110]}.reproduced"

@@ -83,7 +83,9 @@ def restore_version(session: Session, ref: str, number: int) -> Restored:
         require_owner(session, model)
         row = session.scalars(select(V).where(V.model_id == model.id, V.number == number)).one_or_none()
         if row is None:
-            raise NotFound(f"the model {model.name!r} has no version {number}, and none that can be brought back")
+            raise NotFound(
+                f"the model {model.name!r} has no version {number} and no deleted version that can be restored"
+            )
         return _restore(session, model, [row])
 
 

@@ -75,12 +75,12 @@ def set_alias(
     ref: Ref,
     alias: Annotated[str, _ALIAS],
     body: Annotated[AliasTarget, Depends(_target)],
-    if_match: Annotated[str | None, Header(description="The ETag of the alias as it is; absent for a new one.")] = None,
+    if_match: Annotated[str | None, Header(description="Current ETag of the alias; absent for a new alias.")] = None,
 ) -> MovedAlias:
     """Set an alias to a version: promote or roll back.
 
-    An alias that exists is moved only by a request that names its current ETag in `If-Match`; any other, and one
-    without the header (or with `If-None-Match: *`), gets 412. `If-Match: *` moves it whatever it is.
+    An existing alias moves only if `If-Match` has its current ETag. A request with another ETag, without the header or
+    with `If-None-Match: *` gets 412. `If-Match: *` moves the alias unconditionally.
     """
     moved = aliases.set_alias(session, ref, alias, body.version, _revision(if_match))
     response.headers["ETag"] = f'"{moved.revision}"'
@@ -95,7 +95,7 @@ def delete_alias(
     ref: Ref,
     alias: Annotated[str, _ALIAS],
     if_match: Annotated[
-        str | None, Header(description="The ETag of the alias as it is; absent: whatever it is.")
+        str | None, Header(description="Current ETag of the alias; if absent, the alias is removed unconditionally.")
     ] = None,
 ) -> None:
     """Remove an alias; the version remains."""
@@ -115,14 +115,14 @@ _patch, _rule = JsonBody(VersionPatch), JsonBody(RetentionRule)
 def delete_model(session: Db, ref: Ref, dry_run: DryRun = False) -> Deletion:
     """Delete all versions of a model; they can be restored for some time.
 
-    Refused while an alias names one of them or a job that is not over uses or makes one.
+    Rejected while an alias names one of them, or an unfinished job uses or creates one.
     """
     return deletions.delete_model(session, ref, dry_run)
 
 
 @deletions_router.post("/{ref}/restore", dependencies=[EDITOR], responses=responses(401, 403, 404, 422, 507))
 def restore_model(session: Db, ref: Ref) -> Restored:
-    """Restore the versions of a model that were deleted last, together."""
+    """Restore the versions of a model that the latest deletion removed."""
     return deletions.restore_model(session, ref)
 
 
@@ -130,9 +130,9 @@ def restore_model(session: Db, ref: Ref) -> Restored:
     "/{ref}/versions/{number}", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507)
 )
 def delete_version(session: Db, ref: Ref, number: Number, dry_run: DryRun = False) -> Deletion:
-    """Delete a version; for a time it can be restored, and its number is never given again.
+    """Delete a version; it can be restored for some time, and its number is never reused.
 
-    Refused while an alias names it or a job that is not over uses it. A model without versions is shown no more.
+    Rejected while an alias names it or an unfinished job uses it. A model without versions is no longer listed.
     """
     return deletions.delete_version(session, ref, number, dry_run)
 
@@ -158,7 +158,8 @@ def change_version(
     number: Number,
     body: Annotated[VersionPatch, Depends(_patch)],
     if_match: Annotated[
-        str | None, Header(description="The ETag of the version as it is; absent: whatever it is.")
+        str | None,
+        Header(description="Current ETag of the version; if absent, the version is changed unconditionally."),
     ] = None,
 ) -> ModelVersion:
     """Change the tags and notes of a version; nothing else can be changed."""

@@ -10,16 +10,18 @@ from app.schemas import Name
 
 
 class RefitReport(BaseModel):
-    """The measured model of a version, and what the served one was trained on."""
+    """The measured model of a version, and the training rows of the served one."""
 
-    n_test: int = Field(description="Rows held out, which the measures are of.")
-    n_measured: int = Field(description="Rows that the measured model was trained on.")
-    n_served: int = Field(description="Rows that the served model was trained on.")
+    n_test: int = Field(description="Number of held-out rows, on which the measures are computed.")
+    n_measured: int = Field(description="Number of training rows of the measured model.")
+    n_served: int = Field(description="Number of training rows of the served model.")
     reason: str | None = Field(
-        default=None, description="Why the measured model is served itself; absent where it was trained on all rows."
+        default=None,
+        description="Reason why the measured model itself is served; absent if the served model was trained on all "
+        "rows.",
     )
     sha256: str | None = Field(
-        default=None, description="Of the measured model's manifest; absent where it is served itself."
+        default=None, description="SHA-256 of the measured model's manifest; absent if that model itself is served."
     )
     arrays_sha256: str | None = Field(
         default=None,
@@ -28,9 +30,9 @@ class RefitReport(BaseModel):
     epochs: int = Field(description="Of the measured model.")
     converged: bool = Field(description="Whether the measured model reached its tolerance.")
     gap: float | None = Field(description="Relative duality gap of the measured model.")
-    seconds: float = Field(description="Training time of the measured model.")
+    seconds: float = Field(description="Training time of the measured model, in seconds.")
 
-    @computed_field(description="The same in one sentence.")  # type: ignore[prop-decorator]
+    @computed_field(description="Summary in one sentence.")  # type: ignore[prop-decorator]
     @property
     def summary(self) -> str:
         if self.reason is not None:
@@ -53,16 +55,17 @@ class Alias(BaseModel):
 
 
 class MovedAlias(Alias):
-    """An alias that was pointed at a version."""
+    """An alias that was moved to a version."""
 
     unconverged: str | None = Field(
         default=None,
-        description="Why the training of that version ended before its optimum; absent where it reached it.",
+        description="Reason why the training of that version ended before the optimum; absent if it reached the "
+        "optimum.",
     )
 
 
 class AliasTarget(BaseModel):
-    """The version that an alias names from now on."""
+    """The version that an alias should name."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -81,23 +84,25 @@ class Origin(BaseModel):
 
 
 class ModelVersion(Shown, BaseModel):
-    """A trained model, and all that its numbers can be traced to."""
+    """A trained model with its lineage and its measures."""
 
     id: str
     model: str
     version: int
     job: str
-    point: int = Field(default=0, description="Place of its C in the job's path, from 0.")
-    dataset: str | None = Field(description="Id; absent once the dataset was deleted.")
+    point: int = Field(default=0, description="Position of its C in the job's path, from 0.")
+    dataset: str | None = Field(description="Id of the dataset; absent if it was deleted.")
     dataset_sha256: str
     hierarchy: str | None = Field(
-        default=None, description="Id; absent where there was none, and once the hierarchy was deleted."
+        default=None, description="Id of the hierarchy; absent if there was none or it was deleted."
     )
-    hierarchy_sha256: str | None = Field(default=None, description="Of the label tree's nodes; absent without one.")
+    hierarchy_sha256: str | None = Field(
+        default=None, description="SHA-256 of the label tree's nodes; absent without a tree."
+    )
     solver: str
-    params: dict[str, Any] = Field(description="All parameters, the defaults included.")
+    params: dict[str, Any] = Field(description="All parameters, including defaults.")
     seed: int
-    request: dict[str, Any] = Field(description="The job's request as it was given.")
+    request: dict[str, Any] = Field(description="The job's request, unchanged.")
     code_version: str
     n_classes: int
     n_features: int
@@ -106,36 +111,40 @@ class ModelVersion(Shown, BaseModel):
     converged: bool
     primal: float | None
     dual: float | None
-    gap: float | None = Field(description="Relative duality gap of this very model.")
+    gap: float | None = Field(description="Relative duality gap of this model.")
     violation: float | None
-    seconds: float = Field(description="Training time without loading and testing; in a path, of this C alone.")
-    sha256: str = Field(description="Of the artefact's manifest, which names the hash of every array.")
+    seconds: float = Field(description="Training time without loading and testing; in a path, for this C only.")
+    sha256: str = Field(description="SHA-256 of the artefact's manifest, which has the hash of every array.")
     size_bytes: int
-    report: dict[str, float] = Field(default={}, description="Figures of the method about its model; see its page.")
+    report: dict[str, float] = Field(
+        default={}, description="Figures that the method reports about its model; see the method's page."
+    )
     metrics: dict[str, dict[str, float]] = Field(description="part (train, test) -> measure -> value.")
     levels: dict[str, list[dict[str, float]]] = Field(
         default={},
-        description="part -> for each level of the label tree, that below the top first, measure -> value; absent "
-        "without a hierarchy.",
+        description="part -> for each level of the label tree, starting just below the top, measure -> value; "
+        "absent without a hierarchy.",
     )
     unconverged: str | None = Field(
         default=None,
-        description="Why the training ended before it reached its optimum; absent where it reached it, and of methods "
-        "without a certificate.",
+        description="Reason why the training ended before the optimum; absent if it reached the optimum, and for "
+        "methods without a certificate.",
     )
     aliases: list[str]
-    origin: Origin | None = Field(default=None, description="Where it was trained, if it was imported from an archive.")
+    origin: Origin | None = Field(
+        default=None, description="Where the version was trained, if it was imported from an archive."
+    )
     copy_of: CopyOf | None = Field(
-        default=None, description="Of a smaller copy: of which version, how, and what it was measured to lose."
+        default=None, description="For a smaller copy: its source version, how it was made, and its measured loss."
     )
     refit: RefitReport | None = Field(
         default=None,
-        description="Where rows were held out by the request alone: the measured model, whose measures, thresholds and "
-        "drift reference these are, and the served one, which is trained on all rows.",
+        description="If only the request held rows out: the measured model, to which these measures, thresholds and "
+        "drift reference belong, and the served model, which is trained on all rows.",
     )
-    tags: dict[str, str] = Field(default={}, description="Names and values that people have given it.")
-    notes: str = Field(default="", description="What people have written about it.")
-    revision: int = Field(default=1, description="Of tags and notes: their ETag.")
+    tags: dict[str, str] = Field(default={}, description="Tags set by users, by name.")
+    notes: str = Field(default="", description="Notes written by users.")
+    revision: int = Field(default=1, description="ETag of the tags and notes.")
     created_at: AwareDatetime
 
 
@@ -143,18 +152,18 @@ FLAT = "Along a tree: trained on the rows' own labels, without the tree."
 
 
 class SelectionTrial(BaseModel):
-    """One setting that was tried, and what it said of the rows held out."""
+    """One setting that was tried, with its measures on the held-out rows."""
 
     solver: str
     params: dict[str, Any]
     flat: bool = Field(default=False, description=FLAT)
     measures: dict[str, float] = Field(
-        description="On the rows held out; also seconds, epochs and rows of the training."
+        description="Measures on the held-out rows; also seconds, epochs and rows of the training."
     )
 
 
 class LeftOut(BaseModel):
-    """A setting that was not tried, or that failed, and why."""
+    """A setting that was not tried or failed, with the reason."""
 
     solver: str
     params: dict[str, Any]
@@ -168,18 +177,16 @@ class Member(BaseModel):
     solver: str
     params: dict[str, Any]
     flat: bool = Field(default=False, description=FLAT)
-    coefficient: float = Field(description="What its scores are multiplied by.")
+    coefficient: float = Field(description="Factor of its scores.")
     gap: float | None = Field(description="Relative duality gap of this member, trained on all rows.")
 
 
 class Selection(BaseModel):
-    """How a model was chosen; empty lists of methods that do not choose."""
+    """How a model was selected; the lists are empty for methods that do not select."""
 
-    trials: list[SelectionTrial] = Field(description="The best first, by the measure that was asked for.")
+    trials: list[SelectionTrial] = Field(description="Tried settings, the best first by the requested measure.")
     members: list[Member]
-    left_out: list[LeftOut] = Field(
-        default=[], description="Settings that do not fit into the memory of the job, or that failed."
-    )
+    left_out: list[LeftOut] = Field(default=[], description="Settings that exceed the job's memory or failed.")
     unknown_labels: dict[str, int] = Field(
         default={},
         description="Labels missing from the hierarchy, dropped or kept, with their numbers of rows.",
@@ -192,13 +199,14 @@ class Model(Shown, BaseModel):
     id: str
     name: str
     owner: str | None = Field(
-        default=None, description="Name of the key that made it; it and administrators may delete it."
+        default=None, description="Name of the key that created it; only that key and administrators may delete it."
     )
     versions: list[int] = Field(description="Newest first.")
     aliases: list[Alias]
     created_at: AwareDatetime
     latest: ModelVersion | None = Field(
-        description="The newest that is no smaller copy; it answers where neither version nor alias is named."
+        description="The newest version that is not a smaller copy. It is used if a request names neither a version "
+        "nor an alias."
     )
 
 
@@ -206,7 +214,7 @@ MAX_TAGS, MAX_NOTES = 100, 20_000
 
 
 class HeldVersion(BaseModel):
-    """A version that stays, and why."""
+    """A version that is kept, with the reason."""
 
     version: int
     reason: str
@@ -219,23 +227,25 @@ class Deletion(BaseModel):
     dry_run: bool
     versions: list[int] = Field(description="Newest first.")
     held: list[HeldVersion] = Field(
-        description="Versions among them that an alias or a job that is not over holds: while there is one, a request "
-        "without `dry_run` is refused."
+        description="Versions among them that are in use by an alias or an unfinished job. If there are any, a "
+        "request without `dry_run` is rejected."
     )
-    evaluations: int = Field(description="Evaluations that go with them.")
-    size_bytes: int = Field(description="Of their files.")
-    restorable_until: AwareDatetime = Field(description="Until then they can be brought back; then the files go.")
+    evaluations: int = Field(description="Evaluations that are deleted with them.")
+    size_bytes: int = Field(description="Size of their files.")
+    restorable_until: AwareDatetime = Field(
+        description="Time until which they can be restored; after that, the files are deleted."
+    )
 
 
 class Restored(BaseModel):
-    """Versions that were brought back."""
+    """Versions that were restored."""
 
     model: str
     versions: list[int] = Field(description="Newest first.")
 
 
 class RetentionRule(BaseModel):
-    """Which versions of a model stay; what an alias or a job that is not over holds always does."""
+    """Which versions of a model to keep; versions in use by an alias or an unfinished job are always kept."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -243,28 +253,32 @@ class RetentionRule(BaseModel):
 
 
 class Retention(BaseModel):
-    """A model's rule, and what it does to the versions that are there now."""
+    """A model's retention rule, and its effect on the current versions."""
 
     model: str
     keep_last: int | None
     dry_run: bool
-    goes: list[int] = Field(description="Versions that a worker's next round deletes, within about ten minutes.")
-    held: list[HeldVersion] = Field(description="Versions that would go by their age, and why they stay.")
+    goes: list[int] = Field(description="Versions that a worker deletes in its next round, within about ten minutes.")
+    held: list[HeldVersion] = Field(
+        description="Versions that are old enough to be deleted but are kept, with the reason."
+    )
 
 
 class VersionPatch(BaseModel):
-    """A change of what people say of a version; what is not named stays as it is."""
+    """A change of a version's tags or notes; omitted fields are unchanged."""
 
     model_config = ConfigDict(extra="forbid")
 
     tags: dict[Name, Annotated[str, StringConstraints(max_length=1000)] | None] | None = Field(
-        default=None, max_length=MAX_TAGS, description="Names and values to set; a null takes the tag away."
+        default=None, max_length=MAX_TAGS, description="Names and values to set; null removes the tag."
     )
-    notes: str | None = Field(default=None, max_length=MAX_NOTES, description="In place of those that are there.")
+    notes: str | None = Field(
+        default=None, max_length=MAX_NOTES, description="New notes, which replace the existing ones."
+    )
 
 
 class DeletedVersion(BaseModel):
-    """A version that can still be brought back."""
+    """A version that can still be restored."""
 
     model: str
     version: int
@@ -274,18 +288,18 @@ class DeletedVersion(BaseModel):
 
 
 class OrphanedFile(BaseModel):
-    """A file or folder that no row names, as a crash or a deletion leaves it."""
+    """A file or folder that no row in the database refers to, for example after a crash or a deletion."""
 
-    path: str = Field(description="Below the data folder's `files`.")
+    path: str = Field(description="Path below `files` in the data folder.")
     size_bytes: int
 
 
 class Storage(BaseModel):
-    """What the next collection removes, or what this one has removed."""
+    """What the next collection would remove, or what this one removed."""
 
-    collected: bool = Field(description="False: nothing was removed yet.")
-    versions: list[DeletedVersion] = Field(description="Deleted versions whose time is over.")
-    restorable: list[DeletedVersion] = Field(description="Deleted versions that stay until their time is over.")
+    collected: bool = Field(description="Whether the files were removed; false for a preview.")
+    versions: list[DeletedVersion] = Field(description="Deleted versions whose restore period has ended.")
+    restorable: list[DeletedVersion] = Field(description="Deleted versions that can still be restored.")
     orphans: list[OrphanedFile]
-    size_bytes: int = Field(description="Of the versions and files that go.")
-    free_bytes: int = Field(description="On the disk of the data folder.")
+    size_bytes: int = Field(description="Size of the versions and files to remove.")
+    free_bytes: int = Field(description="Free bytes on the disk of the data folder.")

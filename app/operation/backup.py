@@ -63,7 +63,7 @@ def backup(target: Path, link: bool, say: Say) -> dict[str, Any]:
         much is deleted meanwhile.
     """
     if target.exists():
-        raise BackupError(f"{target} is there already; a backup goes to a new folder")
+        raise BackupError(f"{target} already exists; pass a new folder for the backup")
     require_service()
     part = target.with_name(f".{target.name}.part")
     for _ in range(_TRIES):
@@ -106,7 +106,7 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
     say(f"Comparing {len(contents['files'])} files with their hashes")
     for name, digest in contents["files"].items():
         if not (source / name).is_file() or _sha256(source / name) != digest:
-            raise BackupError(f"{name} is not what was written: the backup is damaged")
+            raise BackupError(f"{name} differs from what was written: the backup is damaged")
     keep_private(home)
     with _marked(mark) as broke_off:
         _require_empty(home, rows, broke_off)
@@ -302,14 +302,14 @@ def _require_own(names: Iterable[str]) -> None:
     for name in names:
         parts = name.split("/")
         if name not in (DATABASE, KEY) and (parts[0] != "files" or len(parts) < 2 or {"", ".", ".."} & set(parts)):
-            raise BackupError(f"{CONTENTS} names {name!r:.200}, which is no file of a backup")
+            raise BackupError(f"{CONTENTS} names {name!r:.200}, which is not a file of a backup")
 
 
 def _contents(source: Path) -> dict[str, Any]:
     try:
         contents: dict[str, Any] = json.loads((source / CONTENTS).read_bytes())
     except (OSError, ValueError):
-        raise BackupError(f"{source} holds no whole backup: it has no readable {CONTENTS}") from None
+        raise BackupError(f"{source} is not a complete backup: it has no readable {CONTENTS}") from None
     if contents.get("format") != FORMAT or contents["schema"] > migrate.newest():
         raise BackupError(f"the backup was made by version {contents.get('version')}; this is {VERSION}")
     return contents

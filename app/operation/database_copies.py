@@ -25,7 +25,7 @@ def require_service() -> None:
     # SQLite would make an empty one
     if url.startswith("sqlite") and not database_file(url).is_file():
         raise BackupError(
-            f"there is no database {database_file(url)}; say where the service has its data (POLYMARGIN_HOME)"
+            f"there is no database {database_file(url)}; set POLYMARGIN_HOME to the service's data folder"
         )
     if schema(url) != migrate.newest():
         raise BackupError("the database has another schema than this version of the program; run polymargin migrate")

@@ -34,7 +34,7 @@ def get_readiness(request: Request) -> Readiness:
     found = readiness.check(request.app.state.sessions)
     if not found.ready:
         faults = [Item(getattr(found, part), f"/{part}") for part in ("database", "queue", "workers")]
-        raise Unavailable("A part of the service is not there.", [fault for fault in faults if fault.detail != "ok"])
+        raise Unavailable("A part of the service is unavailable.", [fault for fault in faults if fault.detail != "ok"])
     return found
 
 
@@ -84,9 +84,7 @@ def get_storage(session: Everything) -> Storage:
 @storage_router.post("/collect", responses=responses(401, 403, 422, 507))
 def collect_storage(
     session: Everything,
-    deleted: Annotated[
-        bool, Query(description="Also deleted versions that could still be restored; then they cannot any more.")
-    ] = False,
+    deleted: Annotated[bool, Query(description="Also remove deleted versions that could still be restored.")] = False,
 ) -> Storage:
     """Remove now what `GET /storage` lists; workers do so every ten minutes."""
     return storage.collect(session, files(), deleted)

@@ -15,7 +15,7 @@ class Health(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Whether each part that a request may need is there."""
+    """Whether each part that a request may need is available."""
 
     ready: bool
     database: str
@@ -26,25 +26,25 @@ class Readiness(BaseModel):
 class CurvePoint(BaseModel):
     """One point of a job's convergence curve."""
 
-    seconds: float = Field(description="Training time so far.")
-    gap: float | None = Field(description="(primal - dual) / primal.")
+    seconds: float = Field(description="Training time so far, in seconds.")
+    gap: float | None = Field(description="Relative duality gap, (primal - dual) / primal.")
     primal: float | None
 
 
 class RunningJob(BaseModel):
-    """A job that a worker has, with its curve."""
+    """A job that a worker is running, with its curve."""
 
     job: Job
     curve: list[CurvePoint] = Field(description="The latest 200 steps.")
 
 
 class Queue(BaseModel):
-    """The workers of one queue, and what they have to do."""
+    """The workers of one queue and their load."""
 
-    name: str = Field(description="general, or that of a pool of class shards: shard-0, shard-1, ...")
-    processes: int = Field(description="Jobs, or shards, that its workers can run at the same time.")
-    busy: int = Field(description="How many they run.")
-    waiting: int = Field(description="Jobs that wait for it.")
+    name: str = Field(description="Name of the queue: general, or a pool of class shards (shard-0, shard-1, ...).")
+    processes: int = Field(description="Number of jobs or shards that its workers can run at the same time.")
+    busy: int = Field(description="Number of jobs or shards that they are running.")
+    waiting: int = Field(description="Number of waiting jobs.")
 
 
 class Room(BaseModel):
@@ -55,25 +55,25 @@ class Room(BaseModel):
 
 
 class Attention(BaseModel):
-    """Something that does not go as it should."""
+    """A problem that needs attention."""
 
     kind: Literal["job_failed", "dataset_failed", "no_workers", "disk_full"]
     detail: str
-    id: str | None = Field(default=None, description="Of the job or dataset.")
-    name: str | None = Field(default=None, description="Of the job's model, or of the dataset.")
+    id: str | None = Field(default=None, description="Id of the job or dataset.")
+    name: str | None = Field(default=None, description="Name of the job's model, or of the dataset.")
 
 
 class Status(BaseModel):
-    """What goes on in the service now."""
+    """Current activity of the service."""
 
     version: str
     jobs: dict[str, int] = Field(description="State -> number of jobs.")
     running: list[RunningJob] = Field(description="The newest twenty.")
     queued: list[Job] = Field(description="The newest twenty.")
     queues: list[Queue]
-    disk: Room = Field(description="Where the data folder is.")
-    memory: Room = Field(description="Of the machine that answers; free: without making others write to disk.")
+    disk: Room = Field(description="Disk of the data folder.")
+    memory: Room = Field(description="Memory of the responding machine; free is what can be used without swapping.")
     n_datasets: int
     n_hierarchies: int
     n_models: int
-    attention: list[Attention] = Field(description="Of the jobs and datasets of the last day, the newest ten.")
+    attention: list[Attention] = Field(description="Problems of the last day's jobs and datasets, the newest ten.")

@@ -125,10 +125,10 @@ def of_job(session: Session, job_id: str) -> PredictionFile:
     if job.kind not in KINDS:
         raise NotFound("the job makes no predictions")
     if job.state != "succeeded":
-        raise Conflict(f"the job is {job.state}; its predictions are there once it has succeeded")
+        raise Conflict(f"the job is {job.state}; its predictions are available once it has succeeded")
     format: PredictionFormat = job.request.get("format", "jsonl" if job.kind == "wrong_labels" else "parquet")
     model = job.request["model"] or job.kind
     path = files().path(path_of(job.id, format))
     if not path.is_file():
-        raise NotFound("the predictions were removed after the time for which they are kept; ask for them again")
+        raise NotFound("the predictions have expired; submit the job again")
     return PredictionFile(path, MEDIA_TYPES[format], f"{model}-{job.id[:8]}.{format}")

@@ -40,7 +40,9 @@ models_router = APIRouter(prefix=f"{V1}/models", tags=["predictions"])
 async def predict_labels(
     request: Request,
     ref: Ref,
-    version: Annotated[int | None, Query(ge=1, lt=2**31, description="The latest, if neither is given.")] = None,
+    version: Annotated[
+        int | None, Query(ge=1, lt=2**31, description="Version number. Default without an alias: the latest.")
+    ] = None,
     alias: Annotated[str | None, Query(pattern=NAME_PATTERN, description="Alias instead of a version.")] = None,
 ) -> Response:
     """Predict the label of every instance, with the scores of the `top_k` best labels."""
@@ -86,7 +88,7 @@ def get_code(
 ) -> OutputCode:
     """Get the output code of a version, or a window of it, with the distances between its rows and between its columns.
 
-    Versions of `output_code` have one, and those of `continuous_code` over machines; others get 404.
+    Versions of `output_code`, and of `continuous_code` over machines, have a code; other versions get 404.
     """
     code = codes.of_version(request.app.state.models, request.state.key.workspace, ref, number)
     return codes.window(code, first_class, n_classes, first_column, n_columns)
@@ -134,7 +136,9 @@ def get_class_terms(
     ref: Ref,
     number: Number,
     label: Annotated[str, Query(min_length=1, max_length=1000, description="Class label.")],
-    limit: Annotated[int, Query(ge=1, le=terms.MAX_TERMS, description="How many on either side.")] = 20,
+    limit: Annotated[
+        int, Query(ge=1, le=terms.MAX_TERMS, description="Number of features for and against the class.")
+    ] = 20,
 ) -> ClassTerms:
     """List the features with the largest weights for and against a class of a linear model."""
     return terms.of_class(request.app.state.models, request.state.key.workspace, ref, number, label, limit)
@@ -148,7 +152,9 @@ def get_inputs(
     request: Request,
     session: Db,
     ref: Ref,
-    version: Annotated[int | None, Query(ge=1, lt=2**31, description="The latest, if neither is given.")] = None,
+    version: Annotated[
+        int | None, Query(ge=1, lt=2**31, description="Version number. Default without an alias: the latest.")
+    ] = None,
     alias: Annotated[str | None, Query(pattern=NAME_PATTERN, description="Alias instead of a version.")] = None,
 ) -> ModelInputs:
     """Get the columns of a table that a version reads."""
@@ -166,7 +172,7 @@ thresholds_router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 def get_thresholds(request: Request, ref: Ref, number: Number) -> ThresholdCurve:
     """Get precision against coverage on held-out rows by threshold, for versions with probabilities.
 
-    Those that `auto` trains do; others get 404. Of sets of labels an answer is a label of a set, and `recall` says how
-    many of the true ones are among them.
+    Versions trained by `auto` have probabilities; versions without them get 404. For sets of labels, each label of a
+    set is an answer, and `recall` is the share of the true labels among the answers.
     """
     return thresholds.of_version(request.app.state.models, request.state.key.workspace, ref, number)

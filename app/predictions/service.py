@@ -127,7 +127,7 @@ def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int
     if not isinstance(instances, list):
         raise _fault("a list of instances is needed", "/instances")
     if not 1 <= len(instances) <= max_instances:
-        raise _fault(f"{len(instances)} instances were given; 1 to {max_instances} are taken", "/instances")
+        raise _fault(f"{len(instances)} instances were given; expected 1 to {max_instances}", "/instances")
     top_k = document.get("top_k", 1)
     if type(top_k) is not int or not 1 <= top_k <= MAX_TOP:
         raise _fault(f"an integer from 1 to {MAX_TOP} was expected", "/top_k")

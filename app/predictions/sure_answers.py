@@ -45,18 +45,18 @@ def used_threshold(
     if threshold is None and min_precision is None:
         return None
     if threshold is not None and min_precision is not None:
-        raise _fault("a threshold or a precision is taken, not both", "/min_precision")
+        raise _fault("threshold and min_precision cannot be combined: pass one of them", "/min_precision")
     field, value = ("/threshold", threshold) if min_precision is None else ("/min_precision", min_precision)
     if type(value) not in (int, float) or not 0 <= value <= 1 or (threshold is None and value in (0, 1)):
         raise _fault("a number from 0 to 1 was expected" + (", neither of them" if threshold is None else ""), field)
     held_out = calibration_of(model)
     if held_out is None and model.names_sets:
         raise _fault(
-            "the version does not keep what its labels were worth on held-out rows; train it again by the solver auto",
+            "the version has no precision of its labels on held-out rows; train it again with the solver auto",
             field,
         )
     if held_out is None:
-        raise _fault("the model has no probabilities; those that the solver auto trains have them", field)
+        raise _fault("the model has no probabilities; train it with the solver auto to get them", field)
     if min_precision is None:
         return Used(float(value), {"threshold": float(value)})
     found = _at_level(model, held_out, sure_level).threshold_for(float(value))

@@ -78,7 +78,7 @@ def _from_split(kind: _Kind, given: Any, most: int) -> list[Any]:
     require_few(len(data), most, "/dataframe_split/data")
     columns = given.get("columns", list(range(len(data[0]))) if data else [])
     if not isinstance(columns, list) or any(len(row) != len(columns) for row in data):
-        raise _fault("every row has as many values as there are columns", "/dataframe_split/data")
+        raise _fault("every row must have one value per column", "/dataframe_split/data")
     names = [str(column) for column in columns]
     _require_once(kind, names, "/dataframe_split/columns")
     return [_instance(kind, names, row) for row in data]

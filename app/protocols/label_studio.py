@@ -200,7 +200,7 @@ def _control(config: Any, pointer: str) -> _Control:
                 dynamic[1:] if dynamic.startswith("$") else None,
                 tag.get("maxUsages") == "1" or (tag.tag == "Choices" and tag.get("choice", "single") != "multiple"),
             )
-    raise _fault("a Choices or Taxonomy whose toName is an object with a value such as $text was expected", pointer)
+    raise _fault("expected a Choices or Taxonomy whose toName is an object with a value such as $text", pointer)
 
 
 def _instances(loaded: LoadedModel, control: _Control, tasks: list[dict[str, Any]]) -> list[Any]:

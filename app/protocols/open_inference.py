@@ -189,7 +189,7 @@ def _unpacked(request: Request, content: bytes) -> bytes:
     except zlib.error:
         raise Malformed(f"The body is not {encoding}.") from None
     if len(plain) > most:
-        raise TooLarge(f"The body unpacks to more than {most} bytes, the most that is taken here.")
+        raise TooLarge(f"The body unpacks to more than {most} bytes, which is the maximum.")
     return plain
 
 

@@ -51,11 +51,11 @@ def read(entry: Any, at: int, binary: bytes, offset: int) -> tuple[Tensor, int]:
     shape: Any = entry.get("shape")
     datatype: Any = entry.get("datatype")
     if not (isinstance(shape, list) and shape and all(type(n) is int and n >= 0 for n in shape)):
-        raise _fault("a shape is a list of numbers, none below 0", f"{where}/shape")
+        raise _fault("a shape must be a list of numbers of at least 0", f"{where}/shape")
     if len(shape) > _MOST_DIMENSIONS:
         raise _fault(f"a shape has at most {_MOST_DIMENSIONS} dimensions", f"{where}/shape")
     if datatype != "BYTES" and datatype not in KINDS:
-        raise _fault(f"the datatypes taken are BYTES, {', '.join(KINDS)}", f"{where}/datatype")
+        raise _fault(f"the supported datatypes are BYTES, {', '.join(KINDS)}", f"{where}/datatype")
     size, n_bytes = math.prod(shape), _binary_size(entry, where)
     if n_bytes is None:
         return Tensor(

@@ -131,7 +131,7 @@ def _require_unique(data: Any) -> None:
 
 def _require_rows(n_rows: int | None) -> None:
     if n_rows == 0:
-        raise ClientError("The table has no rows: nothing was sent. Check how it was read or filtered.")
+        raise ClientError("The table has no rows, so nothing was sent. Check how the table was read or filtered.")
 
 
 def _plain(value: Any) -> Any:

@@ -79,7 +79,7 @@ def rows(
         str | None,
         typer.Option(metavar="open|claimed|decided|disputed|skipped", help="Only rows in this state."),
     ] = None,
-    after: Annotated[int | None, typer.Option(help="The next_place of the page before.")] = None,
+    after: Annotated[int | None, typer.Option(help="The next_place of the previous page.")] = None,
     json: Json = False,
 ) -> None:
     """List rows of a queue, the least sure first."""
@@ -119,7 +119,7 @@ def release(
 def labels(
     review: Ref,
     search: Annotated[str | None, typer.Argument(metavar="[WORDS]", help="Words of a label, notation or name.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many labels to list, at most.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of labels to list.")] = 20,
     language: Annotated[str | None, typer.Option(help="Language of the names, if there are several.")] = None,
     json: Json = False,
 ) -> None:
@@ -144,7 +144,7 @@ def decide(
     empty: Annotated[
         bool, typer.Option("--empty", help="Decide that the row has no label, in queues of sets.")
     ] = False,
-    skip: Annotated[bool, typer.Option("--skip", help="Skip the row in place of a label.")] = False,
+    skip: Annotated[bool, typer.Option("--skip", help="Skip the row instead of giving a label.")] = False,
     comment: Annotated[str | None, typer.Option(help=DecisionRequest.model_fields["comment"].description)] = None,
     revision: Revision = None,
     json: Json = False,
@@ -225,7 +225,7 @@ def undo(
     review: Ref,
     row: Row,
     revision: Revision = None,
-    minutes: Annotated[float | None, typer.Option(help="Claim the row again for so long.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Number of minutes for which you claim the row again.")] = None,
     json: Json = False,
 ) -> None:
     """Withdraw your own decision of a row."""

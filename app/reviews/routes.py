@@ -82,7 +82,7 @@ def list_review_rows(
     session: Db,
     ref: Ref,
     page_size: PageSize = 100,
-    after: Annotated[int | None, Query(ge=0, lt=2**53, description="`next_place` of the page before.")] = None,
+    after: Annotated[int | None, Query(ge=0, lt=2**53, description="`next_place` of the previous page.")] = None,
     state: Annotated[State | None, Query(description="Only rows in this state.")] = None,
 ) -> ReviewRowPage:
     """List the rows of a review queue, the least sure first."""
@@ -122,7 +122,7 @@ def find_review_labels(
         Query(min_length=1, max_length=1000, description="Words that a label, its notation or its names contain."),
     ] = None,
     label: Annotated[
-        list[str] | None, Query(max_length=100, description="Only these labels, in place of a search.")
+        list[str] | None, Query(max_length=100, description="Only these labels, instead of a search.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
     language: Annotated[
@@ -211,7 +211,10 @@ def undo_decision(
     ref: Ref,
     row: _Row,
     minutes: Annotated[
-        float | None, Query(ge=0.1, le=1440, description="Claim the row again for so long; absent: anybody can.")
+        float | None,
+        Query(
+            ge=0.1, le=1440, description="Minutes for which you claim the row again; if absent, anyone can claim it."
+        ),
     ] = None,
     if_match: _Match = None,
 ) -> ReviewRow:

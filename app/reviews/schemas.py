@@ -31,7 +31,7 @@ class ReviewRequest(BaseModel):
         le=1,
         description="Share of the sure rows that goes into the queue at random, to measure their precision.",
     )
-    seed: int = Field(default=0, ge=0, lt=2**31, description="Of the random choice of sure rows.")
+    seed: int = Field(default=0, ge=0, lt=2**31, description="Seed of the random choice of sure rows.")
     opinions: Literal[1, 2] = Field(
         default=1, description="People who decide each row. Where two disagree, a third person decides."
     )
@@ -42,7 +42,7 @@ class ClaimRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    count: int = Field(default=1, ge=1, le=MAX_CLAIM, description="How many rows to claim, at most.")
+    count: int = Field(default=1, ge=1, le=MAX_CLAIM, description="Maximum number of rows to claim.")
     minutes: float = Field(default=15.0, ge=0.1, le=1440, description="Rows not decided by then can be claimed again.")
     state: Literal["open", "disputed", "skipped"] = Field(
         default="open", description="Rows to claim. An arbiter claims disputed rows."
@@ -70,7 +70,7 @@ class DecisionRequest(BaseModel):
         max_length=MAX_LABELS,
         description="Correct set of labels, in queues of sets; it may be empty. One label in `label` is a set of one.",
     )
-    skip: bool = Field(default=False, description="Skip the row in place of a label.")
+    skip: bool = Field(default=False, description="Skip the row instead of giving a label.")
     comment: str | None = Field(default=None, max_length=2000, description="For other people who see the row.")
 
     @model_validator(mode="after")

@@ -269,7 +269,10 @@ def _lines(path: Path) -> Iterator[_Line]:
         missing = min(missing, lacks, key=len)
     raise InvalidInput(
         "the file is not a spreadsheet of this review",
-        [Item(f"the header has no column {name}; edit the file that the review gave out", "/file") for name in missing],
+        [
+            Item(f"the header has no column {name}; edit the file that was exported from the review", "/file")
+            for name in missing
+        ],
     )
 
 

@@ -45,7 +45,7 @@ def next_moment(expression: str, time_zone: str, after: float) -> float:
     except CronSimError as error:
         raise _invalid(f"{expression!r:.80}: {error}") from None
     except StopIteration:
-        raise _invalid(f"no day ever fits {expression!r:.80}") from None
+        raise _invalid(f"no date matches {expression!r:.80}") from None
 
 
 def _invalid(detail: str) -> InvalidInput:

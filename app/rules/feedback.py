@@ -130,7 +130,7 @@ def remove(session: Session, ref: str, id: str) -> None:
         require_owner(session, row)
         gone = session.execute(delete(F).where(F.id == id, or_(waiting(), _appended())).returning(F.id)).first()
         if gone is None:
-            raise Conflict(f"the job {row.job_id} is making a row of it; wait for its end")
+            raise Conflict(f"the job {row.job_id} is making a row of it; wait until the job ends")
 
 
 def waiting() -> ColumnElement[bool]:

@@ -36,7 +36,7 @@ def start(session: Session, ref: str) -> RuleRun:
         rule = by_ref(session, R, ref, lock=True)
         id = _take(session, rule, "asked")
         if id is None:
-            raise Conflict(f"the run {rule.run_id} of the rule is not over; wait for its end")
+            raise Conflict(f"the run {rule.run_id} of the rule is unfinished; wait until it ends")
         audit.changed(session, rule, {"run": None}, {"run": id})
         return _show(by_id(session, U, id), rule.name)
 

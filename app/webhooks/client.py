@@ -41,7 +41,7 @@ class Webhooks:
         return self._transport.post(NewWebhook, f"/webhooks/{webhook}/secret")
 
     def retry(self, webhook: str, delivery: str) -> Delivery:
-        """Send a delivery again at once, also one that was given up or delivered."""
+        """Send a delivery again immediately, even if it failed for good or succeeded."""
         return self._transport.post(Delivery, f"/webhooks/{webhook}/deliveries/{delivery}/retry")
 
     def deliveries(self, webhook: str, page_size: int = 50, page_token: str | None = None) -> Page[Delivery]:

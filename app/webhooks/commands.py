@@ -73,7 +73,7 @@ def retry(
     delivery: Annotated[str, typer.Argument(metavar="DELIVERY", help="Id, as deliveries lists it.")],
     json: Json = False,
 ) -> None:
-    """Send a delivery again at once, also one that was given up or delivered."""
+    """Send a delivery again immediately, even if it failed for good or succeeded."""
     with Client() as client:
         found = client.webhooks.retry(webhook, delivery)
     if json:
@@ -88,7 +88,7 @@ def deliveries(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of deliveries to show.")] = 50,
     json: Json = False,
 ) -> None:
-    """List what was or is to be sent, newest first."""
+    """List deliveries, newest first."""
     with Client() as client:
         page = client.webhooks.deliveries(webhook, page_size=limit)
     if json:

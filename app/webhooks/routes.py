@@ -56,7 +56,7 @@ def rotate_webhook_secret(session: Db, response: Response, ref: Ref) -> NewWebho
 
 @router.post("/{ref}/deliveries/{id}/retry", status_code=202, responses=responses(401, 403, 404, 422, 507))
 def retry_delivery(session: Db, ref: Ref, id: Id) -> Delivery:
-    """Send a delivery again at once, also one that was given up or delivered."""
+    """Send a delivery again immediately, even if it failed for good or succeeded."""
     return webhooks.retry(session, ref, id)
 
 

@@ -10,7 +10,7 @@ Event = Literal["job.succeeded", "job.failed", "job.cancelled", "model.promoted"
 
 
 class WebhookRequest(BaseModel):
-    """A URL that gets events by signed requests."""
+    """A URL that receives events as signed requests."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -40,18 +40,18 @@ class Webhook(BaseModel):
     url: str
     events: list[Event]
     created_at: AwareDatetime
-    n_waiting: int = Field(description="Deliveries that will be tried, or tried again.")
-    n_failed: int = Field(description="Deliveries that were given up.")
+    n_waiting: int = Field(description="Deliveries that are waiting for a first or another attempt.")
+    n_failed: int = Field(description="Deliveries that failed for good.")
 
 
 class NewWebhook(Webhook):
-    """The only time that the secret is shown."""
+    """A new webhook; its secret is shown only once."""
 
     secret: str = Field(description="`whsec_` and the key of the signatures in base64.")
 
 
 class Delivery(BaseModel):
-    """One event for one webhook, and what came of sending it."""
+    """One event for one webhook, and the state of its delivery."""
 
     id: str = Field(description="Sent as `webhook-id`: the same in each attempt.")
     event: Event

@@ -76,7 +76,7 @@ MALFORMED: list[tuple[str, bytes, int, str | None, str]] = [
     ("arff", b"@attribute x numeric\n@data\n", 2, None, "no attribute 'label' among the 1 of the header"),
     ("arff", ARFF + b"@data\n", 1, None, "a header but no rows"),
     ("arff", ARFF + b"@attribute d date\n@data\n", 3, "d", "leave it out with ignore_columns"),
-    ("arff", ARFF + b"@data\n1\n", 4, None, "1 values, expected 2 as there are attributes"),
+    ("arff", ARFF + b"@data\n1\n", 4, None, "1 values; expected 2, one per attribute"),
     ("arff", ARFF + b"@data\none,a\n", 4, "x", "'one' is not a number"),
     ("arff", ARFF + b"@data\n1,c\n", 4, "class", "'c' is not one of the attribute's 2 values"),
     ("arff", ARFF + b"@data\n1,'a\n", 4, None, "a quote is not closed"),

@@ -169,7 +169,7 @@ def test_a_backup_that_is_damaged_cut_off_or_of_a_later_version_is_refused(
     service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
 ) -> None:
     backup(tmp_path / "copy", False, _quiet)
-    with pytest.raises(BackupError, match="is there already"):
+    with pytest.raises(BackupError, match="already exists"):
         backup(tmp_path / "copy", False, _quiet)
     with pytest.raises(BackupError, match="is not empty"):
         restore(tmp_path / "copy", _quiet)
@@ -179,14 +179,14 @@ def test_a_backup_that_is_damaged_cut_off_or_of_a_later_version_is_refused(
     W = next((tmp_path / "copy").rglob("W.npy"))
     whole = W.read_bytes()
     W.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(BackupError, match="is not what was written"):
+    with pytest.raises(BackupError, match="differs from what was written"):
         restore(tmp_path / "copy", _quiet)
     W.write_bytes(whole)
     contents.write_text(json.dumps(json.loads(text) | {"schema": "9999"}))
     with pytest.raises(BackupError, match="made by version"):
         restore(tmp_path / "copy", _quiet)
     contents.unlink()
-    with pytest.raises(BackupError, match="no whole backup"):
+    with pytest.raises(BackupError, match="not a complete backup"):
         restore(tmp_path / "copy", _quiet)
     assert not (tmp_path / "restored").exists()
 
@@ -303,7 +303,7 @@ def test_a_backup_writes_nowhere_but_into_the_data_folder(
     reported = json.loads(contents.read_text())
     reported["files"][name] = "0" * 64
     contents.write_text(json.dumps(reported))
-    with pytest.raises(BackupError, match="no file of a backup"):
+    with pytest.raises(BackupError, match="not a file of a backup"):
         restore(tmp_path / "copy", _quiet)
     assert not (tmp_path / "restored").exists()
 

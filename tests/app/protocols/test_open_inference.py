@@ -115,8 +115,8 @@ def test_an_error_says_what_is_wrong_where_clients_of_this_protocol_look(models:
     [
         ({**TEXT, "data": ["a"]}, "1 values for a shape of 2"),
         ({**TEXT, "data": [1, 2]}, "strings"),
-        ({**TEXT, "shape": [-1]}, "none below 0"),
-        ({**TEXT, "datatype": "TEXT"}, "datatypes taken"),
+        ({**TEXT, "shape": [-1]}, "of at least 0"),
+        ({**TEXT, "datatype": "TEXT"}, "supported datatypes"),
         ({**TEXT, "parameters": {"binary_data_size": 100}}, "ends before"),
         ({**TEXT, "parameters": {"binary_data_size": "x"}}, "number of bytes"),
         ({**SHAPES, "datatype": "INT8", "data": [128, 1, 1, 1]}, "128 does not fit INT8, which is from -128 to 127"),
