@@ -324,8 +324,8 @@ def test_the_command_line_reports_the_empty_set_by_an_empty_label(
     labelled: TestClient, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POLYMARGIN_API_KEY", secrets["admin"])
-    told = CliRunner().invoke(cli, ["feedback", "report", "flat", "", "--text", "misc", "--json"])
-    assert told.exit_code == 0, told.output
+    reported = CliRunner().invoke(cli, ["feedback", "report", "flat", "", "--text", "misc", "--json"])
+    assert reported.exit_code == 0, told.output
     assert labelled.get("/api/v1/models/flat/feedback").json()["items"][0]["labels"] == []
 
 
