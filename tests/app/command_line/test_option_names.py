@@ -20,7 +20,11 @@ SPACE = "/space/0/grid/C/1"
         ("datasets upload", "kept by missing=keep; decimal=comma", "kept by --missing keep; --decimal comma"),
         ("datasets upload", "no column 'label_column' there", "no column 'label_column' there"),
         ("hierarchies upload", "id_field says it; csv_x", "--option id_field says it; csv_x"),
-        ("tune", "say how many settings are drawn, as draws=20", "say how many settings are drawn, as --draws 20"),
+        (
+            "tune",
+            "pass the number of settings to draw, such as draws=20",
+            "pass the number of settings to draw, such as --draws 20",
+        ),
         ("datasets delete", "force=true deletes it", "--force deletes it"),
         ("models compress", "smaller: float16 or prune_share", "smaller: --float16 or --prune-share"),
         ("train", "give max_features or hash_features", "give --text-max-features or --text-hash-features"),

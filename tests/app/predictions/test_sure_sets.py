@@ -118,7 +118,7 @@ def test_a_version_that_keeps_no_held_out_counts_tells_which_training_gives_them
         response = sets.post("/api/v1/models/margins/predict", json={"instances": instances, field: 0.5})
         [fault] = problem(response, 422)["errors"]
         assert fault["pointer"] == f"/{field}"
-        assert "train it again by the solver auto" in fault["detail"]
+        assert "train it again with the solver auto" in fault["detail"]
 
 
 @pytest.mark.parametrize("model", ["flat", "tree"])
