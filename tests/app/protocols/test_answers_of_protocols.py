@@ -325,7 +325,7 @@ def test_the_command_line_reports_the_empty_set_by_an_empty_label(
 ) -> None:
     monkeypatch.setenv("POLYMARGIN_API_KEY", secrets["admin"])
     reported = CliRunner().invoke(cli, ["feedback", "report", "flat", "", "--text", "misc", "--json"])
-    assert reported.exit_code == 0, told.output
+    assert reported.exit_code == 0, reported.output
     assert labelled.get("/api/v1/models/flat/feedback").json()["items"][0]["labels"] == []
 
 
