@@ -99,9 +99,8 @@ def correct(
         typer.Option(
             exists=True,
             dir_okay=False,
-            help='JSON lines such as {"row": 7, "labels": ["a"]} or {"row": 8, "delete": true}, with "id" or "text" in '
-            "place of "
-            '"row"; or CSV with a column label or delete, and a column id, text or row.',
+            help='JSON lines such as {"row": 7, "labels": ["a"]} or {"row": 8, "delete": true}, with "id" or "text" '
+            'instead of "row"; or CSV with a column label or delete, and a column id, text or row.',
         ),
     ] = None,
     by: Annotated[
