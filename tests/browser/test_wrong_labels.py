@@ -38,6 +38,15 @@ def test_a_wrong_label_is_corrected_and_the_model_trained_again(
     page.get_by_role("link", name="Version 2 of torn").wait_for()
     request = client.models.version("torn", 2).request
     assert (request["solver"], request["params"], request["warm_start"]) == ("weston_watkins", {"C": 0.1}, "torn@1")
+    page.goto(f"{service.url}/models/torn/versions/1")
+    delete = card.get_by_role("button", name="Delete", exact=True)
+    delete.click()
+    assert card.get_by_label("Label", exact=True).is_disabled()
+    card.get_by_role("button", name="Delete row").click()
+    card.get_by_text("1 deleted").wait_for()
+    card.get_by_text("deleted", exact=True).wait_for()
+    assert client.datasets.get("torn").version == 3
+    assert client.datasets.get("torn").n_rows == 36
 
 
 def test_terms_of_a_class_are_shown_where_its_name_is_pressed(page: Any, service: Service) -> None:

@@ -12,7 +12,7 @@ export function nameAfterDataset(form) {
   });
 }
 
-// Submits what `request` makes of the form, and goes to the job's page below `pages`; faults are shown in the form.
+// Submits what `request` makes of the form (or a promise of it), and goes to the job's page below `pages`; faults are shown in the form.
 export function submitsJob(form, request, pages) {
   const [place] = form.querySelectorAll("[data-faults]");
   form.addEventListener("submit", async (event) => {
@@ -21,7 +21,7 @@ export function submitsJob(form, request, pages) {
     button.disabled = true;
     place.replaceChildren();
     try {
-      const job = await call("POST", "/jobs", request());
+      const job = await call("POST", "/jobs", await request());
       location.assign(`${pages}/${job.id}`);
     } catch (error) {
       place.replaceChildren(error.lines ? faults(error) : element("div", { class: "notice bad", role: "alert" }, error.message));

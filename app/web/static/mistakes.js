@@ -1,4 +1,4 @@
-// The largest errors of a version, each with a field for the correct label; all changes are sent together.
+// The largest errors of a version, each with a field for the correct label, or to be deleted; all changes are sent together.
 
 import { call, get } from "./api.js";
 import { element, faults, number, percent } from "./words.js";
@@ -28,12 +28,24 @@ function shown(each) {
   return element("p", { class: "clip mono small" }, each.features.map(([index, value]) => `${index}:${number(value)}`).join(" "));
 }
 
+const rows = (n) => (n === 1 ? "row" : `${number(n)} rows`);
+// how many of the changes delete a row, and how many give it other labels
+function counts() {
+  const deleted = [...changed.values()].filter((change) => change.delete).length;
+  return { deleted, corrected: changed.size - deleted };
+}
+
+function changes() {
+  const { deleted, corrected } = counts();
+  send.disabled = changed.size === 0;
+  send.textContent = [corrected || !deleted ? `Correct ${rows(corrected || 1)}` : "", deleted ? `${corrected ? "delete" : "Delete"} ${rows(deleted)}` : ""].filter(Boolean).join(", ");
+}
+
 function note(each, labels) {
   const now = each.corrected ?? each.labels;
   if (labels.length === now.length && labels.every((label) => now.includes(label))) changed.delete(each.row);
   else changed.set(each.row, { row: each.row, version, labels, before: now });
-  send.disabled = changed.size === 0;
-  send.textContent = changed.size > 1 ? `Correct ${changed.size} rows` : "Correct row";
+  changes();
 }
 
 function field(each) {
@@ -49,7 +61,23 @@ function field(each) {
     input.value = each.answered.join("\n");
     take();
   });
-  return element("div", { class: "right" }, element("div", { class: "field" }, element("label", { for: name }, sets ? "Labels, one per line" : "Label"), input), answered);
+  const remove = element("button", { type: "button", class: "small", "aria-pressed": Boolean(changed.get(each.row)?.delete) }, "Delete");
+  const pressed = (on) => {
+    remove.setAttribute("aria-pressed", on);
+    input.disabled = on;
+    answered.disabled = on;
+  };
+  pressed(remove.getAttribute("aria-pressed") === "true");
+  remove.addEventListener("click", () => {
+    const on = remove.getAttribute("aria-pressed") !== "true";
+    pressed(on);
+    if (!on) take();
+    else {
+      changed.set(each.row, { row: each.row, version, delete: true, before: now });
+      changes();
+    }
+  });
+  return element("div", { class: "right" }, element("div", { class: "field" }, element("label", { for: name }, sets ? "Labels, one per line" : "Label"), input), answered, remove);
 }
 
 function item(each) {
@@ -99,9 +127,11 @@ send?.addEventListener("click", async () => {
   try {
     const job = await call("POST", `/datasets/${encodeURIComponent(dataset)}/corrections`, { corrections: [...changed.values()] });
     await finished(job.id);
-    const n = changed.size;
+    const { deleted, corrected } = counts();
     changed.clear();
-    result.replaceChildren(element("p", { class: "notice good" }, `${number(n)} ${n === 1 ? "row was" : "rows were"} corrected in the new dataset version. `, element("a", { href: card.dataset.retrain }, "Train again")));
+    changes();
+    const made = [corrected ? `${number(corrected)} corrected` : "", deleted ? `${number(deleted)} deleted` : ""].filter(Boolean).join(", ");
+    result.replaceChildren(element("p", { class: "notice good" }, `Rows of the new dataset version: ${made}. `, element("a", { href: card.dataset.retrain }, "Train again")));
     await load();
   } catch (error) {
     result.replaceChildren(faults(error));

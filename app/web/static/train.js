@@ -205,7 +205,10 @@ async function choose() {
   plan();
 }
 
-form.elements.solver.addEventListener("change", choose);
-submitsJob(form, request, "/jobs");
 if (again?.solver) form.elements.solver.value = again.solver;
-choose();
+// a form that is sent before it has its parameters waits for them
+let chosen = choose();
+form.elements.solver.addEventListener("change", () => {
+  chosen = choose();
+});
+submitsJob(form, () => chosen.then(request), "/jobs");
