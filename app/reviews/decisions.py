@@ -1,64 +1,22 @@
-"""Claims and decisions: who has a row, what people said of it, and the state that follows."""
+"""Decisions: what people said of a row, and the state that follows."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from sqlalchemy import and_, exists, or_, select, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, Item, NotFound, PreconditionFailed
 from app.formats.labels import label_problem
-from app.reviews.schemas import Alternative, ClaimRequest, DecisionRequest, Opinion, ReviewRow, ReviewRowPage
+from app.reviews.rows import FRESH, caller, opinions, shown
+from app.reviews.schemas import DecisionRequest, ReviewRow
 from app.store import tables
-from app.store.db import db_now, reading, writing
-from app.store.lookup import by_ref, moment, moment_or_none
-from app.store.scope import scope_of
+from app.store.db import db_now, writing
+from app.store.lookup import by_ref
 from app.values import normalized
 
 R, O, J = tables.ReviewRow, tables.ReviewOpinion, tables.Job
 # states of jobs that appended nothing
 LOST = ("failed", "cancelled")
-_FRESH = {"populate_existing": True}
-
-
-def claim(session: Session, ref: str, request: ClaimRequest) -> list[ReviewRow]:
-    """Claim rows that nobody has and that the caller has not decided, the least sure first.
-
-    Callers that claim at the same time get different rows: each skips what another one has locked on PostgreSQL, and
-    SQLite lets one of them write at a time.
-
-    Raises
-    ------
-    NotFound
-        There is no such queue.
-    """
-    person = caller(session)
-    with writing(session):
-        review = by_ref(session, tables.Review, ref)
-        now: float = session.scalars(select(db_now())).one()
-        own = exists().where(O.review_id == R.review_id, O.row == R.row, O.person == person, O.labels.is_not(None))
-        free = or_(R.lease_until.is_(None), R.lease_until <= now)
-        query = select(R).where(R.review_id == review.id, R.state == request.state, free, ~own)
-        query = query.order_by(R.place).limit(request.count).with_for_update(skip_locked=True)
-        rows = session.scalars(query, execution_options=_FRESH).all()
-        for row in rows:
-            row.claimed_by, row.lease_until = person, now + 60.0 * request.minutes
-        session.flush()
-        return _show(session, review, rows, person, now)
-
-
-def release(session: Session, ref: str, numbers: Sequence[int]) -> None:
-    """Give rows back that the caller has claimed, so that others can claim them; other rows stay as they are.
-
-    Raises
-    ------
-    NotFound
-        There is no such queue.
-    """
-    with writing(session):
-        review = by_ref(session, tables.Review, ref)
-        own = R.review_id == review.id, R.row.in_(numbers), R.claimed_by == caller(session)
-        session.execute(update(R).where(*own).values(claimed_by=None, lease_until=None))
 
 
 def decide(session: Session, ref: str, number: int, request: DecisionRequest, if_match: int | None = None) -> ReviewRow:
@@ -89,10 +47,10 @@ def decide(session: Session, ref: str, number: int, request: DecisionRequest, if
         review, row, now = _locked(session, ref, number)
         if review.label_separator is None and labels is not None and len(labels) != 1:
             raise InvalidInput("labels is invalid", [Item("the review has one label per row", "/labels")])
-        given = {each.person: each for each in _opinions(session, review.id, [number])}
+        given = {each.person: each for each in opinions(session, review.id, [number])}
         own = given.get(person)
         if own is not None and own.comment == request.comment and same_labels(own.labels, labels):
-            return _show(session, review, [row], person, now)[0]
+            return shown(session, review, [row], person, now)[0]
         _require_revision(row, if_match)
         _require_not_appended(session, row)
         if row.claimed_by not in (None, person) and row.lease_until is not None and row.lease_until > now:
@@ -106,7 +64,7 @@ def decide(session: Session, ref: str, number: int, request: DecisionRequest, if
         own.labels, own.comment, own.decided_at = labels, request.comment, now
         _follow(row, list(given.values()), review.opinions)
         session.flush()
-        return _show(session, review, [row], person, now)[0]
+        return shown(session, review, [row], person, now)[0]
 
 
 def undo(
@@ -133,7 +91,7 @@ def undo(
     person = caller(session)
     with writing(session):
         review, row, now = _locked(session, ref, number)
-        given = _opinions(session, review.id, [number])
+        given = opinions(session, review.id, [number])
         own = [each for each in given if each.person == person]
         if own:
             _require_revision(row, if_match)
@@ -143,39 +101,7 @@ def undo(
             if minutes is not None:
                 row.claimed_by, row.lease_until = person, now + 60.0 * minutes
             session.flush()
-        return _show(session, review, [row], person, now)[0]
-
-
-def rows(session: Session, ref: str, limit: int, after: int | None = None, state: str | None = None) -> ReviewRowPage:
-    """Rows of a queue in order, behind the place ``after``.
-
-    Raises
-    ------
-    NotFound
-        There is no such queue.
-    """
-    with reading(session):
-        review = by_ref(session, tables.Review, ref)
-        now: float = session.scalars(select(db_now())).one()
-        query = select(R).where(R.review_id == review.id)
-        live = and_(R.lease_until.is_not(None), R.lease_until > now)
-        if after is not None:
-            query = query.where(R.place > after)
-        if state == "claimed":
-            query = query.where(R.state == "open", live)
-        elif state == "open":
-            query = query.where(R.state == "open", ~live)
-        elif state is not None:
-            query = query.where(R.state == state)
-        found = session.scalars(query.order_by(R.place).limit(limit + 1)).all()
-        next_place = found[limit - 1].place if len(found) > limit else None
-        return ReviewRowPage(rows=_show(session, review, found[:limit], caller(session), now), next_place=next_place)
-
-
-def caller(session: Session) -> str:
-    """Whom the caller's decisions are counted for."""
-    scope = scope_of(session)
-    return (scope and scope.owner) or "unknown"
+        return shown(session, review, [row], person, now)[0]
 
 
 def same_labels(some: Sequence[str] | None, others: Sequence[str] | None) -> bool:
@@ -202,7 +128,7 @@ def _labels(request: DecisionRequest) -> list[str] | None:
 def _locked(session: Session, ref: str, number: int) -> tuple[tables.Review, tables.ReviewRow, float]:
     review = by_ref(session, tables.Review, ref)
     query = select(R).where(R.review_id == review.id, R.row == number).with_for_update()
-    row = session.scalars(query, execution_options=_FRESH).one_or_none()
+    row = session.scalars(query, execution_options=FRESH).one_or_none()
     if row is None:
         raise NotFound(f"the review {review.name} has no row {number}")
     return review, row, session.scalars(select(db_now())).one()
@@ -234,57 +160,3 @@ def _follow(row: tables.ReviewRow, given: Sequence[tables.ReviewOpinion], n_want
         row.state = "disputed"
     row.revision += 1
     row.claimed_by = row.lease_until = None
-
-
-def _opinions(session: Session, review_id: str, numbers: Sequence[int]) -> Sequence[tables.ReviewOpinion]:
-    query = select(O).where(O.review_id == review_id, O.row.in_(numbers)).order_by(O.row, O.decided_at, O.person)
-    return session.scalars(query, execution_options=_FRESH).all()
-
-
-def _show(
-    session: Session, review: tables.Review, found: Sequence[tables.ReviewRow], person: str, now: float
-) -> list[ReviewRow]:
-    given: dict[int, list[Any]] = {row.row: [] for row in found}
-    if found:
-        for each in _opinions(session, review.id, list(given)):
-            given[each.row].append(each)
-    return [_row(review, row, given[row.row], person, now) for row in found]
-
-
-def _row(
-    review: tables.Review, row: tables.ReviewRow, given: Sequence[tables.ReviewOpinion], person: str, now: float
-) -> ReviewRow:
-    blind, sets = review.sure_share > 0, review.label_separator is not None
-    live = row.lease_until is not None and row.lease_until > now
-    hidden = {"probability": None} if blind and row.state != "decided" else {}
-    everyones = row.state in ("decided", "disputed")  # a second opinion must not know the first
-    return ReviewRow(
-        row=row.row,
-        id=row.row_id,
-        text=row.text,
-        record=row.record,
-        alternatives=[
-            Alternative.model_validate({"predicted": at == 0} | each | hidden)
-            for at, each in enumerate(row.alternatives)
-        ],
-        sure=row.sure if row.state == "decided" else None,
-        state="claimed" if live and row.state == "open" else row.state,
-        label=None if sets or not row.labels else row.labels[0],
-        labels=row.labels,
-        revision=row.revision,
-        claimed_by=row.claimed_by if live else None,
-        claimed_until=moment_or_none(row.lease_until) if live else None,
-        job=row.job_id,
-        opinions=[
-            Opinion(
-                person=each.person,
-                label=None if sets or not each.labels else each.labels[0],
-                labels=each.labels,
-                comment=each.comment,
-                arbiter=each.arbiter,
-                decided_at=moment(each.decided_at),
-            )
-            for each in given
-            if everyones or each.person == person
-        ],
-    )

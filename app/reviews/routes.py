@@ -13,7 +13,7 @@ from app.http.problems import responses
 from app.jobs import service as jobs
 from app.jobs.schemas import Job
 from app.predictions.schemas import LANGUAGE_PATTERN
-from app.reviews import decisions, label_search, sheets
+from app.reviews import claims, decisions, label_search, rows, sheets
 from app.reviews import service as reviews
 from app.reviews.decided_rows import append_decided
 from app.reviews.schemas import (
@@ -86,7 +86,7 @@ def list_review_rows(
     state: Annotated[State | None, Query(description="Only rows in this state.")] = None,
 ) -> ReviewRowPage:
     """List the rows of a review queue, the least sure first."""
-    return decisions.rows(session, ref, page_size, after, state)
+    return rows.listed(session, ref, page_size, after, state)
 
 
 @router.post(
@@ -97,7 +97,7 @@ def list_review_rows(
 )
 def claim_rows(session: Db, ref: Ref, body: Annotated[ClaimRequest, Depends(_claim)]) -> ClaimedRows:
     """Claim rows for some minutes, the least sure first; no two claims get the same row."""
-    return ClaimedRows(rows=decisions.claim(session, ref, body))
+    return ClaimedRows(rows=claims.claim(session, ref, body))
 
 
 @router.post(
@@ -109,7 +109,7 @@ def claim_rows(session: Db, ref: Ref, body: Annotated[ClaimRequest, Depends(_cla
 )
 def release_rows(session: Db, ref: Ref, body: Annotated[ReleaseRequest, Depends(_release)]) -> None:
     """Give claimed rows back before their leases end."""
-    decisions.release(session, ref, body.rows)
+    claims.release(session, ref, body.rows)
 
 
 @router.get("/{ref}/labels", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))

@@ -24,6 +24,7 @@ from app.formats.workbooks import sheets
 from app.predictions.model_cache import LoadedModel, ModelCache
 from app.reviews import decisions
 from app.reviews.label_search import load_reviewed
+from app.reviews.rows import caller
 from app.reviews.schemas import MAX_LABELS, DecisionRequest, ImportedDecisions, LineProblem
 from app.reviews.written_labels import UnknownLabel, WrittenLabels
 from app.store import tables
@@ -116,7 +117,7 @@ def read(session: Session, cache: ModelCache, ref: str, path: Path, new_labels: 
     """
     with reading(session):
         review = by_ref(session, tables.Review, ref)
-        own = select(O).where(O.review_id == review.id, O.person == decisions.caller(session))
+        own = select(O).where(O.review_id == review.id, O.person == caller(session))
         before = {each.row: each for each in session.scalars(own)}
         columns = select(R.row, R.revision, R.alternatives, R.labels).where(R.review_id == review.id)
         rows = {each.row: _Row(*each) for each in session.execute(columns)}

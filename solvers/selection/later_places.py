@@ -17,7 +17,7 @@ import numpy as np
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Floats32, Ints, Ints32
 from solvers.selection.pooling import WORTH, cautious, fit_pool, log_softmax, pooled
-from solvers.selection.tempering import LEAST_GAIN
+from solvers.selection.temperature_scaling import LEAST_GAIN
 
 # of logarithms of probabilities: by how much the second place stays below the first
 MARGIN = np.float32(1e-4)

@@ -15,7 +15,7 @@ from solvers.numerics.array_types import AnyFloats, Array, Floats, Floats32, Int
 from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pooling import log_softmax, pooled
-from solvers.selection.tempering import Tempering
+from solvers.selection.temperature_scaling import TemperatureScaling
 
 
 class PoolModel(Model):
@@ -31,7 +31,7 @@ class PoolModel(Model):
         were no such rows, so that the coefficients mean nothing.
     back_off : BackOff, optional
         The same at each level of the label tree.
-    tempering : Tempering, optional
+    tempering : TemperatureScaling, optional
         The factor t of each row; 1 where there is none.
     later : LaterPlaces, optional
         How the classes but the likeliest share what it leaves to them; in proportion to p(c) where there is none.
@@ -45,7 +45,7 @@ class PoolModel(Model):
         coefficients: Floats,
         reliability: Reliability | None = None,
         back_off: BackOff | None = None,
-        tempering: Tempering | None = None,
+        tempering: TemperatureScaling | None = None,
         later: LaterPlaces | None = None,
     ) -> None:
         self.members = tuple(members)
@@ -139,6 +139,6 @@ class PoolModel(Model):
             arrays["coefficients"],
             Reliability.from_arrays(held_out) if held_out else None,
             BackOff.from_arrays(levels) if levels else None,
-            Tempering.from_arrays(tempering) if tempering else None,
+            TemperatureScaling.from_arrays(tempering) if tempering else None,
             LaterPlaces.from_arrays(later, len(members)) if later else None,
         )

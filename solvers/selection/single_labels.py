@@ -17,14 +17,14 @@ from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pool_model import PoolModel
 from solvers.selection.pooling import Pool, cautious, choose_pool, fit_pool, log_softmax, pooled
 from solvers.selection.tasks import Choice, Scores
-from solvers.selection.tempering import Tempering
+from solvers.selection.temperature_scaling import TemperatureScaling
 
 
 class Calibrated(NamedTuple):
     """A pool, what follows on its scores, and the logarithms of the probabilities that it has on the rows held out."""
 
     pool: Pool
-    tempering: Tempering | None
+    tempering: TemperatureScaling | None
     later: LaterPlaces | None
     said: Floats32
 
@@ -82,7 +82,7 @@ class SingleLabels:
             pool.coefficients,
             Reliability.from_arrays(held_out) if held_out else None,
             BackOff.from_arrays(levels) if levels else None,
-            Tempering.from_arrays(tempering) if tempering else None,
+            TemperatureScaling.from_arrays(tempering) if tempering else None,
             LaterPlaces.from_arrays(later, len(members)) if later else None,
         )
 
@@ -93,7 +93,7 @@ class SingleLabels:
         """
         members = [stack[member] for member in pool.members]
         whole = pooled(members, pool.coefficients)
-        tempering = Tempering.fit(whole, self._y) if len(members) > 1 else None
+        tempering = TemperatureScaling.fit(whole, self._y) if len(members) > 1 else None
         if tempering is None:
             pool = cautious(pool, stack, self._y)
             said = log_softmax(pooled(members, pool.coefficients))

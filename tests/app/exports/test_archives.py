@@ -35,7 +35,7 @@ from app.store.scope import DEFAULT, Scope, confine
 from solvers.core.linear_model import LinearModel
 from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pool_model import PoolModel
-from solvers.selection.tempering import Tempering
+from solvers.selection.temperature_scaling import TemperatureScaling
 from workers.tasks import run
 
 Members = dict[str, bytes]
@@ -409,9 +409,9 @@ def test_the_script_knows_what_auto_pools_of_texts(
 
 
 @pytest.mark.parametrize("later", [None, LaterPlaces(np.array([3.0, 0.1]))], ids=["alone", "and of later places"])
-@pytest.mark.parametrize("tempering", [None, Tempering(-0.3, 0.2)], ids=["pool", "tempered"])
+@pytest.mark.parametrize("tempering", [None, TemperatureScaling(-0.3, 0.2)], ids=["pool", "tempered"])
 def test_the_script_knows_the_temperatures_of_rows_and_later_places(
-    tempering: Tempering | None, later: LaterPlaces | None
+    tempering: TemperatureScaling | None, later: LaterPlaces | None
 ) -> None:
     rng = np.random.default_rng(0)
     W = rng.standard_normal((2, 4, 3)).astype(np.float32)

@@ -12,7 +12,7 @@ from test_sheets import Cache, columns
 from working import run, train, upload
 
 from app.errors import InvalidInput
-from app.reviews import decisions, sheets
+from app.reviews import decisions, rows, sheets
 from app.reviews.job_rows import certainty
 from app.reviews.progress import consistency, interval, interval_of_rows
 from app.reviews.schemas import DecisionRequest, ImportedDecisions
@@ -154,7 +154,7 @@ def test_a_workbook_of_sets_is_edited_by_a_person_and_comes_back(queue: sessionm
         "the row was changed after the file was made",
     ]
     with acting(queue, "ann") as session:
-        stored = {row.row: row.labels for row in decisions.rows(session, "q", 12).rows}
+        stored = {row.row: row.labels for row in rows.listed(session, "q", 12).rows}
     assert {row: stored[row] for row in right} == right
     again = read(queue, file, new_labels=True)
     assert (again.n_decided, again.n_unchanged) == (1, 5)

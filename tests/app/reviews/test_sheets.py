@@ -13,7 +13,7 @@ from test_reviews import acting, claim, decide, fill, show
 
 from app.errors import InvalidInput, NotFound
 from app.hierarchies.version_labels import VersionLabels
-from app.reviews import decisions, sheets
+from app.reviews import claims, rows, sheets
 from app.reviews.schemas import ImportedDecisions
 from app.store import db
 
@@ -113,7 +113,7 @@ def test_a_workbook_is_edited_by_a_person_and_comes_back(queue: sessionmaker[Ses
     assert "changed after the file was made" in why[changed][1]
     assert "'bob' has claimed" in why[taken][1]
     with acting(queue, "ann") as session:
-        stored = {row.row: row for row in decisions.rows(session, "q", 12).rows}
+        stored = {row.row: row for row in rows.listed(session, "q", 12).rows}
     assert {row: stored[row].label for row in right} == right
     assert stored[changed].label == "b"
     again = read(queue, file, new_labels=True)
@@ -123,7 +123,7 @@ def test_a_workbook_is_edited_by_a_person_and_comes_back(queue: sessionmaker[Ses
 
 def free(database: sessionmaker[Session], row: int) -> None:
     with acting(database, "bob") as session:
-        decisions.release(session, "q", [row])
+        claims.release(session, "q", [row])
 
 
 def test_a_csv_file_with_semicolons_does_as_well(queue: sessionmaker[Session], tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pool_model import PoolModel
 from solvers.selection.sets.node_calibration import NodeCalibration
 from solvers.selection.sets.set_model import SetPoolModel
-from solvers.selection.tempering import Tempering
+from solvers.selection.temperature_scaling import TemperatureScaling
 
 N, K = 9, 6
 LOSSES = get_args(Loss)
@@ -62,7 +62,7 @@ def models(seed: int) -> list[Model]:
     centroids = CentroidModel(classes, sp.csr_matrix(W * (W > 0)), 0.05)
     trees = label_trees(rng)
     curved = PoolModel([trees, centroids, dense], np.array([1.5, 0.5, 1.0]))
-    tempered = PoolModel(curved.members, curved.coefficients, tempering=Tempering(-0.2, 0.1))
+    tempered = PoolModel(curved.members, curved.coefficients, tempering=TemperatureScaling(-0.2, 0.1))
     later = LaterPlaces(np.array([0.2, 2.0, 0.7]))
     both = PoolModel(curved.members, curved.coefficients, tempering=tempered.tempering, later=later)
     alone = PoolModel(pool.members, pool.coefficients, later=later)

@@ -24,14 +24,14 @@ LEAST_GAIN = 4.0
 MOST_SCALE, MOST_POWER = 2.0, 0.5
 
 
-class Tempering(NamedTuple):
+class TemperatureScaling(NamedTuple):
     """The logarithm of the factor of all rows, a, and the power of the entropy, w."""
 
     scale: float
     power: float
 
     @classmethod
-    def fit(cls, pooled: Floats32, y: Ints32) -> "Tempering | None":
+    def fit(cls, pooled: Floats32, y: Ints32) -> "TemperatureScaling | None":
         """Of the least log loss; None where that gains too little. As with pools the least sure of equals is taken.
 
         Parameters
@@ -65,7 +65,7 @@ class Tempering(NamedTuple):
         return {"values": np.array(self)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Array]) -> "Tempering":
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> "TemperatureScaling":
         values = np.asarray(arrays["values"])
         stored_arrays.require_floats("tempering", values, 2)
         return cls(*values.tolist())
