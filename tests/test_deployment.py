@@ -6,10 +6,13 @@ import shutil
 import subprocess
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
+from typer.main import get_command
+
+from app.cli import cli
 
 ROOT = Path(__file__).parent.parent
 
@@ -30,6 +33,22 @@ def test_every_dependency_is_pinned_to_one_version() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in lines)
     asked = project["dependencies"] + [name for extra in project["optional-dependencies"].values() for name in extra]
     assert {_name(requirement) for requirement in asked} - {"polymargin"} <= {_name(line) for line in lines}
+
+
+def test_the_unit_of_systemd_runs_a_command_that_is_there_and_exposes_little() -> None:
+    path = ROOT / "deploy/systemd/polymargin.service"
+    lines = [line for line in path.read_text().splitlines() if "=" in line and not line.startswith("#")]
+    options = {name: value for name, _, value in (line.partition("=") for line in lines)}
+    command, *arguments = options["ExecStart"].split()
+    assert command == "/opt/polymargin/bin/polymargin"
+    given = cast(Any, get_command(cli)).commands[arguments[0]].make_context("up", arguments[1:]).params
+    assert given["verbose"]
+    assert options["EnvironmentFile"] == "-/etc/polymargin/settings.env"
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    examined = ["systemd-analyze", "security", "--offline=true", "--threshold=30", "--no-pager", str(path)]
+    found = subprocess.run(examined, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout
 
 
 def test_the_services_wait_for_what_they_need(compose: dict[str, Any]) -> None:
