@@ -8,9 +8,10 @@ import hmac
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import structlog
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy.exc import SQLAlchemyError
@@ -28,6 +29,7 @@ from app.short_cache import Remembered
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
 _RANKS: dict[Role, int] = {"viewer": 0, "clerk": 1, "editor": 2, "admin": 3}
 _MOST_REMEMBERED = 10_000
 _FAILED_AT_ONCE = 20
@@ -94,13 +96,13 @@ class KeyRing:
         self._used[known.key_id] = time.monotonic()
         return known
 
-    async def guess(self, look_up: Callable[[], Principal], address: str) -> Principal:
+    async def guess(self, look_up: Callable[[], T], address: str, limiter: CapacityLimiter | None = None) -> T:
         """What ``look_up`` finds in a worker thread, unless the address has guessed too often; raises as it and so."""
         wait = self._failed.wait(address)
         if wait:
             raise TooMany("This address has shown too many keys that are not known.", wait)
         try:
-            return await run_in_threadpool(look_up)
+            return await to_thread.run_sync(look_up, limiter=limiter)
         except Unauthenticated:
             self._failed.take(address)
             raise

@@ -138,7 +138,7 @@ def revoke(session: Session, ref: str) -> Key:
                 *_administers(), tables.Key.expires_at.is_(None), tables.Key.id != row.id
             )
             # One that ends by itself would leave the service without any.
-            last = row.workspace == DEFAULT and row.role == ADMIN and row.expires_at is None
+            last = row.workspace == DEFAULT and row.role == ADMIN and row.expires_at is None and row.issuer is None
             if last and not session.scalars(others.with_for_update()).all():
                 raise Conflict("this is the last administrator's key; make another before revoking it")
             session.execute(update(tables.Key).where(tables.Key.id == row.id).values(revoked_at=db_now()))
@@ -181,7 +181,8 @@ def _valid() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
 
 
 def _administers() -> tuple[ColumnElement[bool], ...]:
-    return (tables.Key.workspace == DEFAULT, tables.Key.role == ADMIN, *_valid())
+    # people depend on a provider, which may not answer one day: a key must be left
+    return (tables.Key.workspace == DEFAULT, tables.Key.role == ADMIN, tables.Key.issuer.is_(None), *_valid())
 
 
 def _insert(
@@ -230,6 +231,7 @@ def _show(row: tables.Key, now: float) -> Key:
     return Key(
         id=row.id,
         name=row.name,
+        kind="key" if row.issuer is None else "person",
         role=_role(row),
         workspace=row.workspace,
         promotes=_promotes(row),
