@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib.util import find_spec
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from app.access.group_roles import Place, parse_groups, parse_place
 from app.errors import SettingsError
 
 _PREFIX = "POLYMARGIN_"
+_HEADER = r"^[A-Za-z0-9-]{1,100}$"
 # variables that the client and the command line read
 _OTHERS = ("URL", "API_KEY")
 
@@ -271,6 +273,28 @@ class Settings(BaseSettings):
         description="Role of people without a group in `POLYMARGIN_GROUP_ROLES`, such as `viewer` or `viewer@legal`. "
         "Default: none, so they are refused.",
     )
+    sign_in_proxies: str = Field(
+        default="",
+        description="Comma-separated addresses or networks of proxies that sign people in to the dashboard, such as "
+        "oauth2-proxy: `127.0.0.1,10.0.0.7`. The service takes the user from their headers, and ignores these "
+        "headers from all other addresses. List only proxies that remove them from what clients send. Default: none.",
+    )
+    proxy_user_header: str = Field(
+        default="X-Forwarded-User",
+        pattern=_HEADER,
+        description="Header in which these proxies name the user. It must always be the same for one person.",
+    )
+    proxy_name_header: str = Field(
+        default="X-Forwarded-Preferred-Username",
+        pattern=_HEADER,
+        description="Header from which a person's name is made at the first sign-in. Without it the service takes the "
+        "user.",
+    )
+    proxy_groups_header: str = Field(
+        default="X-Forwarded-Groups",
+        pattern=_HEADER,
+        description="Header in which these proxies list the user's groups, with commas between them.",
+    )
     access_contact: str = Field(
         default="",
         description="Whom people should ask for access, for example `help@example.org`; the page that refuses them "
@@ -370,6 +394,12 @@ class Settings(BaseSettings):
             parse_place(text)
         return text.strip()
 
+    @field_validator("sign_in_proxies")
+    @classmethod
+    def _known_proxies(cls, text: str) -> str:
+        _networks(text)
+        return text
+
     @field_validator("openid_issuer")
     @classmethod
     def _safe_issuer(cls, url: str) -> str:
@@ -390,6 +420,12 @@ class Settings(BaseSettings):
         ):
             raise ValueError("expected an address without a path, for example https://polymargin.example.org")
         return url.rstrip("/")
+
+    @model_validator(mode="after")
+    def _complete_proxies(self) -> Self:
+        if self.sign_in_networks and not self.group_roles.strip() and not self.default_role:
+            raise ValueError(f"{_PREFIX}SIGN_IN_PROXIES also needs {_PREFIX}GROUP_ROLES or {_PREFIX}DEFAULT_ROLE")
+        return self
 
     @model_validator(mode="after")
     def _complete_openid(self) -> Self:
@@ -424,6 +460,11 @@ class Settings(BaseSettings):
             return self.openid_client_secret_file.read_text().strip()
         except OSError as error:
             raise SettingsError(f"{_PREFIX}OPENID_CLIENT_SECRET_FILE: {error.strerror}") from None
+
+    @property
+    def sign_in_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """Where the proxies are that sign people in."""
+        return _networks(self.sign_in_proxies)
 
     @property
     def group_places(self) -> dict[str, Place]:
@@ -489,6 +530,10 @@ def misspelt(names: Iterable[str]) -> list[str]:
     return [
         f"{_PREFIX}{name} is not a setting; did you mean {_PREFIX}{found[0]}?" for name, found in near.items() if found
     ]
+
+
+def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(part, strict=False) for part in filter(None, map(str.strip, text.split(","))))
 
 
 def _fault_text(fault: Any) -> str:

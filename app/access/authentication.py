@@ -22,6 +22,7 @@ from starlette.types import Scope
 
 from app.access import keys, sign_ins
 from app.access.keys import Principal
+from app.access.proxies import Proxies
 from app.access.rate_limits import Rates
 from app.access.schemas import Role
 from app.errors import Forbidden, TooMany, Unauthenticated
@@ -201,7 +202,12 @@ async def _whose(state: State, scope: Scope, authorization: str) -> tuple[Princi
     cookie = None if authorization else session_of(Request(scope))
     if cookie is None:
         return await keyring.principal(authorization, address), None
-    return await keyring.of_session(cookie, address), cookie
+    principal = await keyring.of_session(cookie, address)
+    if principal.proxy_user is not None:
+        proxies: Proxies | None = state.proxies
+        if proxies is None or proxies.user(scope) != principal.proxy_user:
+            raise Unauthenticated("The proxy does not say that this session's user asks; sign in again.")
+    return principal, cookie
 
 
 _viewer, _clerk, _editor, _admin = (_needs(role) for role in _RANKS)

@@ -22,17 +22,24 @@ from app.store.lookup import check_name, moment, moment_or_none, newest
 from app.store.scope import DEFAULT, Scope, scope_of
 
 ADMIN = "admin"
+# issuer of people whom a proxy has signed in
+PROXY = "proxy"
 
 
 @dataclass(frozen=True)
 class Principal:
-    """Who a request comes from."""
+    """Who a request comes from.
+
+    A person whom a proxy has signed in has the name that the proxy gives the user; the person's sessions count for
+    requests in which the proxy says so.
+    """
 
     key_id: str
     name: str
     role: Role
     workspace: str = DEFAULT
     promotes: bool = False
+    proxy_user: str | None = None
 
     @property
     def scope(self) -> Scope:
@@ -224,7 +231,8 @@ def _promotes(row: tables.Key) -> bool:
 
 
 def _principal(row: tables.Key) -> Principal:
-    return Principal(row.id, row.name, _role(row), row.workspace, _promotes(row))
+    proxy_user = row.subject if row.issuer == PROXY else None
+    return Principal(row.id, row.name, _role(row), row.workspace, _promotes(row), proxy_user)
 
 
 def _show(row: tables.Key, now: float) -> Key:

@@ -16,6 +16,7 @@ from app.access.authentication import ADMIN, KeyRing, cookie_name, is_csrf_token
 from app.access.keys import Principal
 from app.access.openid import Provider
 from app.access.people import Visitor
+from app.access.proxies import Proxies
 from app.errors import Forbidden, NotFound, TooMany, Unauthenticated, Unavailable
 from app.http.parameters import Db, PageToken, opened, opened_for_all
 from app.web.rendering import Call, render
@@ -29,9 +30,21 @@ def show_sign_in(
     request: Request,
     link: Annotated[str, Query(max_length=100)] = "",
     next: Annotated[str, Query(max_length=2000)] = "/",
+    signed_out: bool = False,
 ) -> Response:
-    """Show the sign-in form. A one-time link needs a click, so programs that only fetch the link do not use it up."""
-    return _form(request, _own(next), link)
+    """Show the sign-in form, or start a session for the person whom a proxy names.
+
+    A one-time link needs a click, so programs that only fetch the link do not use it up.
+    """
+    proxies: Proxies | None = request.app.state.proxies
+    visitor = None if proxies is None or link or signed_out else proxies.visitor(request.scope)
+    if visitor is None:
+        return _form(request, _own(next), link)
+    try:
+        secret = _begin_person(request, visitor, "proxy")
+    except Forbidden as error:
+        return _form(request, _own(next), fault=error.detail, status=error.status)
+    return _arrived(request, secret, _own(next))
 
 
 @router.post("/sign-in")
@@ -100,8 +113,7 @@ async def finish_openid(request: Request) -> Response:
     except (Unauthenticated, Unavailable, Forbidden) as error:
         answer = _form(request, next, fault=error.detail, status=error.status)
     else:
-        # A redirect would still count as the provider's, and browsers send no strict cookie with those.
-        answer = _signed_in(request, secret, render(request, "signed_in.html", next=next))
+        answer = _arrived(request, secret, next)
     answer.delete_cookie(_attempt_cookie(request), path=openid.START, httponly=True, samesite="lax")
     return answer
 
@@ -118,7 +130,8 @@ def sign_out(request: Request, csrf: Annotated[str, Form(max_length=100)] = "") 
         sign_ins.end(session, secret)
     keyring: KeyRing = request.app.state.keyring
     keyring.forget()
-    answer = RedirectResponse("/sign-in", 303)
+    # a proxy would sign the person in again at once
+    answer = RedirectResponse("/sign-in" if request.app.state.proxies is None else "/sign-in?signed_out=true", 303)
     answer.delete_cookie(cookie_name(request), httponly=True, samesite="strict")
     return answer
 
@@ -132,6 +145,11 @@ def _begin(request: Request) -> str:
     principal: Principal = request.state.key
     with opened(request) as session:
         return sign_ins.begin(session, principal.key_id)
+
+
+def _arrived(request: Request, secret: str, next: str) -> Response:
+    """A page that leads on: a redirect would still count as the provider's, and browsers send no strict cookie then."""
+    return _signed_in(request, secret, render(request, "signed_in.html", next=next))
 
 
 def _begin_person(request: Request, visitor: Visitor, by: str) -> str:
@@ -163,9 +181,15 @@ def _count(request: Request, principal: Principal) -> None:
 
 def _form(request: Request, next: str, link: str = "", fault: str | None = None, status: int = 200) -> Response:
     provider: Provider | None = request.app.state.openid
-    start = None if provider is None else f"{provider.start_url}?next={quote(next, safe='')}"
-    host = None if provider is None else provider.host
-    return render(request, "sign_in.html", status, next=next, link=link, fault=fault, provider=host, start=start)
+    proxies: Proxies | None = request.app.state.proxies
+    visitor = None if proxies is None else proxies.visitor(request.scope)
+    start, way = None, ""
+    if visitor is not None:
+        start, way = "/sign-in", f"as {visitor.name[:100]}"
+    elif provider is not None:
+        start, way = provider.start_url, f"at {provider.host}"
+    start = start and f"{start}?next={quote(next, safe='')}"
+    return render(request, "sign_in.html", status, next=next, link=link, fault=fault, way=way, start=start)
 
 
 def _provider(request: Request) -> Provider:

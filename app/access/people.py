@@ -51,7 +51,8 @@ def resolve(session: Session, visitor: Visitor, config: Settings) -> Principal:
         whom = config.access_contact or "the administrator of this service"
         raise Forbidden(f"The account {visitor.name[:100]} {why}. Ask {whom} for access.")
     if known is not None and known.workspace == place.workspace:
-        return Principal(known.id, known.name, place.role, place.workspace, known.promotes or place.role == "admin")
+        promotes = known.promotes or place.role == "admin"
+        return Principal(known.id, known.name, place.role, place.workspace, promotes)
     name = known.name if known is not None else _plain(visitor.name)
     id = known.id if known is not None else new_id()
     return Principal(id, _free(session, name, place.workspace), place.role, place.workspace, place.role == "admin")
