@@ -77,9 +77,10 @@ _asking_providers = CapacityLimiter(8)
 @router.get("/sign-in/openid")
 async def begin_openid(request: Request, next: Annotated[str, Query(max_length=2000)] = "/") -> Response:
     """Send the browser to the identity provider."""
+    provider = _provider(request)
     attempt = openid.new_attempt()
     try:
-        url = await to_thread.run_sync(_provider(request).authorization_url, attempt, limiter=_asking_providers)
+        url = await to_thread.run_sync(provider.authorization_url, attempt, limiter=_asking_providers)
     except Unavailable as error:
         return _form(request, _own(next), fault=error.detail, status=error.status)
     answer = RedirectResponse(url, 303)
@@ -89,7 +90,7 @@ async def begin_openid(request: Request, next: Annotated[str, Query(max_length=2
         kept,
         max_age=openid.ATTEMPT_SECONDS,
         path=openid.START,
-        secure=request.url.scheme == "https",
+        secure=provider.start_url.startswith("https://"),
         httponly=True,
         samesite="lax",  # the provider's page leads back here
     )

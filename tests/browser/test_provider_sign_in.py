@@ -75,3 +75,7 @@ def test_a_person_without_a_group_learns_whom_to_ask(
     page.get_by_role("link", name="Sign in at localhost").click()
     page.get_by_role("link", name="Continue as Ann").click()
     page.get_by_text("The account zoe is in no group that may use this service.").wait_for()
+    # a key still signs in
+    page.get_by_label("API key").fill(provided.key)
+    page.get_by_role("button", name="Sign in with a key").click()
+    page.get_by_text("admin · admin").wait_for()

@@ -259,8 +259,10 @@ def test_a_next_that_the_browser_has_made_up_is_refused_too(browser: TestClient,
 def test_who_has_no_group_learns_whom_to_ask(opened: Callable[..., FastAPI], provider: IdentityProvider) -> None:
     browser = TestClient(opened(access_contact="help@example.org"), follow_redirects=False)
     for groups in (["strangers"], [], None, 7, [["annotators"]]):
-        provider.user["groups"] = groups
-        _refused(_sign_in(browser, provider), 403, "Ask help@example.org for access.")
+        provider.user |= {"groups": groups, "preferred_username": "<b>ann</b>"}
+        answer = _sign_in(browser, provider)
+        _refused(answer, 403, "Ask help@example.org for access.")
+        assert "&lt;b&gt;ann" in answer.text
 
 
 def test_a_default_role_lets_people_in_without_a_group(
@@ -310,6 +312,24 @@ def test_names_are_those_of_keys_and_nobody_gets_that_of_another(
         assert _sign_in(TestClient(app, follow_redirects=False), provider).status_code == 200
     names = {key["name"] for key in client.get("/api/v1/keys").json()["items"] if key["kind"] == "person"}
     assert names == {"the-admin-2", "jurgen-example.org", "person", "person-2"}
+
+
+def test_two_first_sign_ins_at_once_are_of_one_person(
+    browser: TestClient, provider: IdentityProvider, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve, stale = people.resolve, []
+
+    def resolve_late(*given: Any) -> Any:
+        found = resolve(*given)
+        if not stale:  # another process has the same person at this moment
+            stale.append(found)
+            people.save(given[0], given[1], resolve(*given))
+        return found
+
+    monkeypatch.setattr(people, "resolve", resolve_late)
+    assert _sign_in(browser, provider).status_code == 200
+    assert "ann · clerk" in browser.get("/").text
+    assert [key["name"] for key in client.get("/api/v1/keys").json()["items"] if key["kind"] == "person"] == ["ann"]
 
 
 def test_a_person_is_one_of_its_issuer(opened: Callable[..., FastAPI], provider: IdentityProvider) -> None:
@@ -452,4 +472,5 @@ def test_the_callback_is_at_the_address_that_the_settings_name(
     browser = TestClient(opened(public_url="https://polymargin.example.org/"), follow_redirects=False)
     begun = browser.get(openid.START, headers={"X-Forwarded-Host": "evil.example"})
     query = urlsplit(begun.headers["location"]).query
+    assert "secure" in begun.headers["set-cookie"].lower()
     assert f"redirect_uri={quote('https://polymargin.example.org' + openid.CALLBACK, safe='')}" in query
