@@ -147,6 +147,7 @@ def test_the_package_is_loaded_when_a_person_signs_in_and_not_before() -> None:
         {"nonce": "another"},
         {"nonce": None},
         {"aud": "another"},
+        {"aud": "another", "azp": CLIENT},
         {"aud": [CLIENT, "another"]},
         {"azp": "another"},
         {"iss": "https://another.example"},
