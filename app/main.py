@@ -16,6 +16,8 @@ from app import logs, tracing
 from app.access import pages as access_pages
 from app.access import routes as access_routes
 from app.access.authentication import KeyRing
+from app.access.openid import Provider
+from app.access.proxies import Proxies
 from app.config import Settings, settings
 from app.curation import routes as curation_routes
 from app.datasets import pages as datasets_pages
@@ -164,6 +166,8 @@ def create_app(config: Settings | None = None) -> FastAPI:
     app.state.models = cache
     app.state.metrics = metrics
     app.state.keyring = KeyRing(factory, config.failed_keys_per_minute, config.requests_per_second)
+    app.state.openid = Provider(config) if config.openid_issuer else None
+    app.state.proxies = Proxies(config) if config.sign_in_networks else None
     app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     problems.install(app)
     routing.install(app)

@@ -14,9 +14,11 @@ from functools import partial
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app import logs, stop_signals
+from app.access.proxies import Peer
 from app.config import Settings, settings
 from app.http.connections import Guard, GuardedProtocol
 from app.main import create_app
@@ -54,7 +56,7 @@ def main(host: str, port: int, graceful_seconds: int = 5, shared: bool = False) 
 
 
 def server_config(configured: Settings, host: str, port: int, graceful_seconds: int) -> uvicorn.Config:
-    """How uvicorn serves the application, and which proxies it believes."""
+    """How uvicorn serves the application, and within which bounds."""
     protocol: Any = partial(GuardedProtocol, guard(configured, descriptors()))
     return uvicorn.Config(
         "app.server:application",
@@ -66,8 +68,7 @@ def server_config(configured: Settings, host: str, port: int, graceful_seconds: 
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=bool(configured.trusted_proxies.strip()),
-        forwarded_allow_ips=configured.trusted_proxies,
+        proxy_headers=False,  # the application has them, since it must see the connection's own address first
         timeout_graceful_shutdown=graceful_seconds,
     )
 
@@ -97,17 +98,21 @@ def shared_socket(host: str, port: int) -> socket.socket:
     return found
 
 
-def application() -> FastAPI:
+def application() -> ASGIApp:
     """The application, apart from what the collector of garbage looks through: that would hold up every request.
 
     What is collected by counting references is most of what requests leave behind; so the collector comes seldom.
     """
-    app = create_app()
+    app: Any = create_app()
+    trusted = settings().trusted_proxies
+    if trusted.strip():
+        app = ProxyHeadersMiddleware(app, trusted)
+    served: ASGIApp = Peer(app) if settings().sign_in_networks else app
     load_loops()  # before the process listens: its first request would wait for them
     gc.collect()
     gc.freeze()
     gc.set_threshold(_MADE_BETWEEN_COLLECTIONS)
-    return app
+    return served
 
 
 def guard(configured: Settings, n_descriptors: int) -> Guard:

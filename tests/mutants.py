@@ -39,6 +39,7 @@ def mutant(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
 
 
 LEASES, JOBS = "app/jobs/test_leases.py", "app/jobs/test_jobs_service.py"
+OPENID, PROXIES = "app/access/test_openid.py", "app/access/test_proxy_sign_ins.py"
 CONTRACT, ORACLES = "solvers/test_contract.py", "solvers/test_oracles.py"
 SWEEPING, KEYS = "app/operation/test_sweep.py", "app/access/test_keys_service.py"
 
@@ -170,6 +171,83 @@ MUTANTS = (
         "hashlib.sha256(secret.encode()).hexdigest()",
         "secret",
         f"{KEYS}::test_the_secret_is_not_kept",
+    ),
+    mutant(
+        "the answer to any attempt signs in",
+        "app/access/openid.py",
+        "if not hmac.compare_digest(",
+        "if False and not hmac.compare_digest(",
+        f"{OPENID}::test_an_answer_to_another_attempt_is_refused",
+    ),
+    mutant(
+        "a token of another attempt signs in",
+        "app/access/openid.py",
+        '"nonce": nonce,',
+        '"nonce": None,',
+        f"{OPENID}::test_a_token_with_a_wrong_claim_signs_nobody_in",
+    ),
+    mutant(
+        "a token for another client signs in",
+        "app/access/openid.py",
+        '"aud": {"essential": True, "value": self._config.openid_client_id},',
+        "",
+        f"{OPENID}::test_a_token_with_a_wrong_claim_signs_nobody_in",
+    ),
+    mutant(
+        "new keys of the provider are not fetched",
+        "app/access/openid.py",
+        "self._keys(fresh=True)",
+        "self._keys()",
+        f"{OPENID}::test_new_keys_of_the_provider_are_fetched_once_they_sign",
+    ),
+    mutant(
+        "a cookie leads to another site",
+        "app/access/pages.py",
+        "return _own(urlsafe_b64decode(place.encode()).decode())",
+        "return urlsafe_b64decode(place.encode()).decode()",
+        f"{OPENID}::test_a_next_that_the_browser_has_made_up_is_refused_too",
+    ),
+    mutant(
+        "a subject is one person at all issuers",
+        "app/access/people.py",
+        "known = (tables.Key.issuer == visitor.issuer, tables",
+        "known = (tables.Key.issuer.is_not(None), tables",
+        f"{OPENID}::test_a_person_is_one_of_its_issuer",
+    ),
+    mutant(
+        "a revoked person comes back",
+        "app/access/people.py",
+        "(known is not None and known.revoked_at is not None)",
+        "False",
+        f"{OPENID}::test_a_revoked_person_is_signed_out_and_stays_out",
+    ),
+    mutant(
+        "a person is the last administrator",
+        "app/access/keys.py",
+        "tables.Key.issuer.is_(None), *_valid()",
+        "*_valid()",
+        f"{OPENID}::test_a_person_is_not_the_last_administrator",
+    ),
+    mutant(
+        "any address may name people in headers",
+        "app/access/proxies.py",
+        "return any(address in network for network in self._networks)",
+        "return True",
+        f"{PROXIES}::test_headers_count_from_the_addresses_of_proxies_alone",
+    ),
+    mutant(
+        "a header names the address of a proxy",
+        "app/access/proxies.py",
+        'scope.get("state", {}).get(_PEER, scope.get("client"))',
+        'scope.get("client")',
+        f"{PROXIES}::test_an_address_that_a_header_names_is_not_the_proxys",
+    ),
+    mutant(
+        "a session outlives what the proxy says",
+        "app/access/authentication.py",
+        "if proxies is None or proxies.user(scope) != principal.proxy_user:",
+        "if False:",
+        f"{PROXIES}::test_a_session_counts_only_while_the_proxy_names_its_user",
     ),
     mutant(
         "any host is served",

@@ -8,9 +8,10 @@ import hmac
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import structlog
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy.exc import SQLAlchemyError
@@ -21,6 +22,7 @@ from starlette.types import Scope
 
 from app.access import keys, sign_ins
 from app.access.keys import Principal
+from app.access.proxies import Proxies
 from app.access.rate_limits import Rates
 from app.access.schemas import Role
 from app.errors import Forbidden, TooMany, Unauthenticated
@@ -28,6 +30,7 @@ from app.short_cache import Remembered
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
 _RANKS: dict[Role, int] = {"viewer": 0, "clerk": 1, "editor": 2, "admin": 3}
 _MOST_REMEMBERED = 10_000
 _FAILED_AT_ONCE = 20
@@ -94,13 +97,13 @@ class KeyRing:
         self._used[known.key_id] = time.monotonic()
         return known
 
-    async def guess(self, look_up: Callable[[], Principal], address: str) -> Principal:
+    async def guess(self, look_up: Callable[[], T], address: str, limiter: CapacityLimiter | None = None) -> T:
         """What ``look_up`` finds in a worker thread, unless the address has guessed too often; raises as it and so."""
         wait = self._failed.wait(address)
         if wait:
             raise TooMany("This address has shown too many keys that are not known.", wait)
         try:
-            return await run_in_threadpool(look_up)
+            return await to_thread.run_sync(look_up, limiter=limiter)
         except Unauthenticated:
             self._failed.take(address)
             raise
@@ -199,7 +202,12 @@ async def _whose(state: State, scope: Scope, authorization: str) -> tuple[Princi
     cookie = None if authorization else session_of(Request(scope))
     if cookie is None:
         return await keyring.principal(authorization, address), None
-    return await keyring.of_session(cookie, address), cookie
+    principal = await keyring.of_session(cookie, address)
+    if principal.proxy_user is not None:
+        proxies: Proxies | None = state.proxies
+        if proxies is None or proxies.user(scope) != principal.proxy_user:
+            raise Unauthenticated("The proxy does not say that this session's user asks; sign in again.")
+    return principal, cookie
 
 
 _viewer, _clerk, _editor, _admin = (_needs(role) for role in _RANKS)

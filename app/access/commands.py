@@ -61,10 +61,10 @@ def list_(json: Json = False) -> None:
         print_json(page)
         return
     rows = [
-        (key.name, key.workspace, key.role, _state(key), _day(key.expires_at), _day(key.last_used_at), key.id)
+        (key.name, key.kind, key.workspace, key.role, _state(key), _day(key.expires_at), _day(key.last_used_at), key.id)
         for key in page.items
     ]
-    console(json).print(table(["name", "workspace", "role", "state", "ends", "last used", "id"], rows))
+    console(json).print(table(["name", "kind", "workspace", "role", "state", "ends", "last used", "id"], rows))
 
 
 @keys.command()

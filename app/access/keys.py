@@ -22,17 +22,24 @@ from app.store.lookup import check_name, moment, moment_or_none, newest
 from app.store.scope import DEFAULT, Scope, scope_of
 
 ADMIN = "admin"
+# issuer of people whom a proxy has signed in
+PROXY = "proxy"
 
 
 @dataclass(frozen=True)
 class Principal:
-    """Who a request comes from."""
+    """Who a request comes from.
+
+    A person whom a proxy has signed in has the name that the proxy gives the user; the person's sessions count for
+    requests in which the proxy says so.
+    """
 
     key_id: str
     name: str
     role: Role
     workspace: str = DEFAULT
     promotes: bool = False
+    proxy_user: str | None = None
 
     @property
     def scope(self) -> Scope:
@@ -138,7 +145,7 @@ def revoke(session: Session, ref: str) -> Key:
                 *_administers(), tables.Key.expires_at.is_(None), tables.Key.id != row.id
             )
             # One that ends by itself would leave the service without any.
-            last = row.workspace == DEFAULT and row.role == ADMIN and row.expires_at is None
+            last = row.workspace == DEFAULT and row.role == ADMIN and row.expires_at is None and row.issuer is None
             if last and not session.scalars(others.with_for_update()).all():
                 raise Conflict("this is the last administrator's key; make another before revoking it")
             session.execute(update(tables.Key).where(tables.Key.id == row.id).values(revoked_at=db_now()))
@@ -181,7 +188,8 @@ def _valid() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
 
 
 def _administers() -> tuple[ColumnElement[bool], ...]:
-    return (tables.Key.workspace == DEFAULT, tables.Key.role == ADMIN, *_valid())
+    # people depend on a provider, which may not answer one day: a key must be left
+    return (tables.Key.workspace == DEFAULT, tables.Key.role == ADMIN, tables.Key.issuer.is_(None), *_valid())
 
 
 def _insert(
@@ -223,13 +231,15 @@ def _promotes(row: tables.Key) -> bool:
 
 
 def _principal(row: tables.Key) -> Principal:
-    return Principal(row.id, row.name, _role(row), row.workspace, _promotes(row))
+    proxy_user = row.subject if row.issuer == PROXY else None
+    return Principal(row.id, row.name, _role(row), row.workspace, _promotes(row), proxy_user)
 
 
 def _show(row: tables.Key, now: float) -> Key:
     return Key(
         id=row.id,
         name=row.name,
+        kind="key" if row.issuer is None else "person",
         role=_role(row),
         workspace=row.workspace,
         promotes=_promotes(row),

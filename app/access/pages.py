@@ -1,17 +1,24 @@
 """Pages: signing in and out, keys, and the audit log."""
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import partial
 from typing import Annotated
+from urllib.parse import quote
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Form, Query, Request
+from sqlalchemy.exc import IntegrityError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from app.access import audit, keys, sign_ins
+from app.access import audit, keys, openid, people, sign_ins
 from app.access.authentication import ADMIN, KeyRing, cookie_name, is_csrf_token, session_of
 from app.access.keys import Principal
-from app.errors import Forbidden, TooMany, Unauthenticated
-from app.http.parameters import Db, PageToken, opened
+from app.access.openid import Provider
+from app.access.people import Visitor
+from app.access.proxies import Proxies
+from app.errors import Forbidden, NotFound, TooMany, Unauthenticated, Unavailable
+from app.http.parameters import Db, PageToken, opened, opened_for_all
 from app.web.rendering import Call, render
 from app.web.routing import pages
 
@@ -23,9 +30,21 @@ def show_sign_in(
     request: Request,
     link: Annotated[str, Query(max_length=100)] = "",
     next: Annotated[str, Query(max_length=2000)] = "/",
+    signed_out: bool = False,
 ) -> Response:
-    """Show the sign-in form. A one-time link needs a click, so programs that only fetch the link do not use it up."""
-    return render(request, "sign_in.html", next=_own(next), link=link, fault=None)
+    """Show the sign-in form, or start a session for the person whom a proxy names.
+
+    A one-time link needs a click, so programs that only fetch the link do not use it up.
+    """
+    proxies: Proxies | None = request.app.state.proxies
+    visitor = None if proxies is None or link or signed_out else proxies.visitor(request.scope)
+    if visitor is None:
+        return _form(request, _own(next), link)
+    try:
+        secret = _begin_person(request, visitor, "proxy")
+    except Forbidden as error:
+        return _form(request, _own(next), fault=error.detail, status=error.status)
+    return _arrived(request, secret, _own(next))
 
 
 @router.post("/sign-in")
@@ -46,12 +65,58 @@ async def sign_in(
             principal = await keyring.principal(f"Bearer {key}", address)
     except Unauthenticated as error:
         fault = error.detail if link else fault
-        return render(request, "sign_in.html", 401, next=_own(next), link="", fault=fault)
-    wait = keyring.rates.take(principal.key_id)
-    if wait:
-        raise TooMany("Too many requests with this key; retry later.", wait)
-    request.state.key = principal
-    return _signed_in(request, await run_in_threadpool(_begin, request), _own(next))
+        return _form(request, _own(next), fault=fault, status=401)
+    _count(request, principal)
+    return _signed_in(request, await run_in_threadpool(_begin, request), RedirectResponse(_own(next), 303))
+
+
+# a provider that does not answer holds up these threads alone
+_asking_providers = CapacityLimiter(8)
+
+
+@router.get("/sign-in/openid")
+async def begin_openid(request: Request, next: Annotated[str, Query(max_length=2000)] = "/") -> Response:
+    """Send the browser to the identity provider."""
+    provider = _provider(request)
+    attempt = openid.new_attempt()
+    try:
+        url = await to_thread.run_sync(provider.authorization_url, attempt, limiter=_asking_providers)
+    except Unavailable as error:
+        return _form(request, _own(next), fault=error.detail, status=error.status)
+    answer = RedirectResponse(url, 303)
+    kept = f"{attempt}.{urlsafe_b64encode(_own(next).encode()).decode()}"
+    answer.set_cookie(
+        _attempt_cookie(request),
+        kept,
+        max_age=openid.ATTEMPT_SECONDS,
+        path=openid.START,
+        secure=provider.start_url.startswith("https://"),
+        httponly=True,
+        samesite="lax",  # the provider's page leads back here
+    )
+    return answer
+
+
+@router.get("/sign-in/openid/callback")
+async def finish_openid(request: Request) -> Response:
+    """Start a session for the person whom the identity provider has signed in."""
+    provider = _provider(request)
+    attempt, _, place = request.cookies.get(_attempt_cookie(request), "").partition(".")
+    next = _kept_next(place)
+    keyring: KeyRing = request.app.state.keyring
+    address = request.client.host if request.client else ""
+    try:
+        if not attempt:
+            raise Unauthenticated("This browser has begun no sign-in, or too long ago. Try to sign in again.")
+        look_up = partial(provider.visitor, attempt, dict(request.query_params))
+        visitor = await keyring.guess(look_up, address, _asking_providers)
+        secret = await run_in_threadpool(_begin_person, request, visitor, "OpenID")
+    except (Unauthenticated, Unavailable, Forbidden) as error:
+        answer = _form(request, next, fault=error.detail, status=error.status)
+    else:
+        answer = _arrived(request, secret, next)
+    answer.delete_cookie(_attempt_cookie(request), path=openid.START, httponly=True, samesite="lax")
+    return answer
 
 
 @router.post("/sign-out")
@@ -66,7 +131,8 @@ def sign_out(request: Request, csrf: Annotated[str, Form(max_length=100)] = "") 
         sign_ins.end(session, secret)
     keyring: KeyRing = request.app.state.keyring
     keyring.forget()
-    answer = RedirectResponse("/sign-in", 303)
+    # a proxy would sign the person in again at once
+    answer = RedirectResponse("/sign-in" if request.app.state.proxies is None else "/sign-in?signed_out=true", 303)
     answer.delete_cookie(cookie_name(request), httponly=True, samesite="strict")
     return answer
 
@@ -82,8 +148,70 @@ def _begin(request: Request) -> str:
         return sign_ins.begin(session, principal.key_id)
 
 
-def _signed_in(request: Request, secret: str, next: str) -> Response:
-    answer = RedirectResponse(next, 303)
+def _arrived(request: Request, secret: str, next: str) -> Response:
+    """A page that leads on: a redirect would still count as the provider's, and browsers send no strict cookie then."""
+    return _signed_in(request, secret, render(request, "signed_in.html", next=next))
+
+
+def _begin_person(request: Request, visitor: Visitor, by: str) -> str:
+    """Start a session of a person who may be new here."""
+    for is_last in (False, True):
+        with request.app.state.sessions() as session:
+            principal = people.resolve(session, visitor, request.app.state.settings)
+        _count(request, principal)
+        try:
+            with opened_for_all(request) as session:
+                request.state.key = people.save(session, visitor, principal)
+                secret = sign_ins.begin(session, principal.key_id, by)
+        except IntegrityError:  # the same person signs in elsewhere at this moment, or another took the name
+            if is_last:
+                raise
+        else:
+            request.app.state.keyring.forget()  # the role may be another
+            return secret
+    raise AssertionError("the second attempt returns or raises")
+
+
+def _count(request: Request, principal: Principal) -> None:
+    """Count a sign-in as a request of its key, whose the request is from now on; raises TooMany."""
+    wait = request.app.state.keyring.rates.take(principal.key_id)
+    if wait:
+        raise TooMany("Too many requests with this key; retry later.", wait)
+    request.state.key = principal
+
+
+def _form(request: Request, next: str, link: str = "", fault: str | None = None, status: int = 200) -> Response:
+    provider: Provider | None = request.app.state.openid
+    proxies: Proxies | None = request.app.state.proxies
+    visitor = None if proxies is None else proxies.visitor(request.scope)
+    start, way = None, ""
+    if visitor is not None:
+        start, way = "/sign-in", f"as {visitor.name[:100]}"
+    elif provider is not None:
+        start, way = provider.start_url, f"at {provider.host}"
+    start = start and f"{start}?next={quote(next, safe='')}"
+    return render(request, "sign_in.html", status, next=next, link=link, fault=fault, way=way, start=start)
+
+
+def _provider(request: Request) -> Provider:
+    provider: Provider | None = request.app.state.openid
+    if provider is None:
+        raise NotFound("This service has no identity provider; sign in with a key.")
+    return provider
+
+
+def _attempt_cookie(request: Request) -> str:
+    return f"{cookie_name(request)}_openid"
+
+
+def _kept_next(place: str) -> str:
+    try:
+        return _own(urlsafe_b64decode(place.encode()).decode())
+    except ValueError:
+        return "/"
+
+
+def _signed_in(request: Request, secret: str, answer: Response) -> Response:
     lifetime = int(request.app.state.settings.session_seconds)
     secure = request.url.scheme == "https"
     answer.set_cookie(cookie_name(request), secret, max_age=lifetime, secure=secure, httponly=True, samesite="strict")

@@ -42,6 +42,9 @@ class KeyRequest(BaseModel):
 class Key(BaseModel):
     id: str
     name: str
+    kind: Literal["key", "person"] = Field(
+        default="key", description="`person`: signs in through an identity provider, and has no secret."
+    )
     role: Role
     workspace: str = "default"
     created_at: AwareDatetime

@@ -22,14 +22,17 @@ _MOST_OF_KEY = 100
 _S = tables.SignIn
 
 
-def begin(session: Session, key_id: str) -> str:
-    """Start a session on behalf of a key and return its secret; a key's hundred-and-first session ends its oldest."""
-    return _make(session, "session", key_id, settings().session_seconds)
+def begin(session: Session, key_id: str, by: str | None = None) -> str:
+    """Start a session on behalf of a key and return its secret; a key's hundred-and-first session ends its oldest.
+
+    The audit log says ``by`` what the person has signed in, where that was no key.
+    """
+    return _make(session, "session", key_id, settings().session_seconds, {} if by is None else {"by": by})
 
 
 def offer_link(session: Session, key_id: str) -> str:
     """The secret of a link that begins a session of a key, once and within a quarter of an hour."""
-    return _make(session, "link", key_id, LINK_SECONDS)
+    return _make(session, "link", key_id, LINK_SECONDS, {})
 
 
 def redeem(session: Session, secret: str) -> Principal:
@@ -63,7 +66,7 @@ def end(session: Session, secret: str) -> None:
         session.execute(delete(_S).where(_S.digest == digest(secret)))
 
 
-def _make(session: Session, kind: str, key_id: str, seconds: float) -> str:
+def _make(session: Session, kind: str, key_id: str, seconds: float, reported: dict[str, str]) -> str:
     secret = secrets.token_urlsafe(32)
     with writing(session):
         session.execute(delete(_S).where(_S.expires_at <= db_now()))
@@ -71,5 +74,5 @@ def _make(session: Session, kind: str, key_id: str, seconds: float) -> str:
         session.execute(delete(_S).where(_S.digest.in_(kept.offset(_MOST_OF_KEY - 1))))
         row = _S(digest=digest(secret), kind=kind, key_id=key_id, expires_at=db_now() + seconds)
         session.add(row)
-        audit.changed(session, row, None, {}, kind)
+        audit.changed(session, row, None, reported, kind)
     return secret

@@ -45,6 +45,12 @@ def opened(request: Request) -> Session:
     return note_for(confine(session, principal.scope), _act(request, principal))
 
 
+def opened_for_all(request: Request) -> Session:
+    """A session that sees all workspaces and notes what it changes as done by the request's key."""
+    session: Session = request.app.state.sessions()
+    return note_for(session, _act(request, request.state.key))
+
+
 def _session(request: Request) -> Iterator[Session]:
     with opened(request) as session:
         yield session
@@ -60,8 +66,8 @@ def _require_installation(request: Request) -> None:
 
 def _everything(request: Request) -> Iterator[Session]:
     _require_installation(request)
-    with request.app.state.sessions() as session:
-        yield note_for(session, _act(request, request.state.key))
+    with opened_for_all(request) as session:
+        yield session
 
 
 def _act(request: Request, principal: Principal) -> Act:

@@ -49,8 +49,11 @@ class Service:
     key: str
 
 
-def begin(home: Path, *options: str) -> tuple[Service, subprocess.Popen[str]]:
-    """Start a service on an empty data folder, with these options of ``polymargin up``, and wait until it is ready."""
+def begin(home: Path, *options: str, **settings: str) -> tuple[Service, subprocess.Popen[str]]:
+    """Start a service on an empty data folder, with these options of ``polymargin up``, and wait until it is ready.
+
+    Settings are named without their prefix.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("POLYMARGIN_")}
     environment |= {
         "POLYMARGIN_HOME": str(home),
@@ -58,6 +61,7 @@ def begin(home: Path, *options: str) -> tuple[Service, subprocess.Popen[str]]:
         "COLUMNS": "200",
         "POLYMARGIN_COMPILE_AHEAD": "0",
     }
+    environment |= {f"POLYMARGIN_{name}": value for name, value in settings.items()}
     command = [sys.executable, "-m", "app.cli", "up", "--port", "0", *options]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None

@@ -9,10 +9,14 @@ from app.store.tables.base import InWorkspace, Table
 
 
 class Key(InWorkspace, Table):
-    """An API key: only the SHA-256 of its secret is kept."""
+    """An API key, of which only the SHA-256 of its secret is kept; or a person.
+
+    Nobody knows the secret of a person's key; the person is found by issuer and subject, as the identity provider has
+    them.
+    """
 
     __tablename__ = "keys"
-    __table_args__ = (UniqueConstraint("workspace", "name"),)
+    __table_args__ = (UniqueConstraint("workspace", "name"), UniqueConstraint("issuer", "subject"))
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     name: Mapped[str] = mapped_column(String(128))
@@ -24,6 +28,8 @@ class Key(InWorkspace, Table):
     revoked_at: Mapped[float | None]
     expires_at: Mapped[float | None]
     last_used_at: Mapped[float | None]
+    issuer: Mapped[str | None] = mapped_column(String(255))
+    subject: Mapped[str | None] = mapped_column(String(255))
 
 
 class Idempotency(Table):
