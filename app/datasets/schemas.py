@@ -304,7 +304,9 @@ class ProposedColumns(BaseModel):
     format: DatasetFormat
     n_rows: int = Field(description="Rows that were looked at.")
     n_columns: int
-    columns: list[ProposedColumn] = Field(description="The first 200 columns, and the label column.")
+    columns: list[ProposedColumn] = Field(
+        description="The first columns, at most 200 and as many as an upload can name, with label, id, weight, split."
+    )
     label_column: str | None = Field(description="Absent if no column looks like the label.")
     doubt: str | None = Field(description="Why a person should choose the label column; absent if it is clear.")
     options: dict[str, str | bool | list[str]] = Field(

@@ -208,7 +208,8 @@ def propose(content: bytes, sample: TableSample) -> ProposedColumns:
         return propose_columns(content, sample)
     except FormatError as error:
         first = error.errors[0]
-        raise InvalidInput("the file's columns could not be read", [Item(first.detail, column=first.column)]) from None
+        item = Item(first.detail, row=first.row if first.row > 1 else None, column=first.column)
+        raise InvalidInput("the file's columns could not be read", [item]) from None
 
 
 def _folder(id: str) -> str:

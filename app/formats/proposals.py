@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
+from urllib.parse import quote
 
 import orjson
 
@@ -54,6 +56,8 @@ from app.formats.window import BOM, NOT_UTF8
 from app.plurals import counted
 
 MOST_COLUMNS = 200
+# an upload names its columns in its URL, and proxies take 8 KiB
+_MOST_NAMES_BYTES = 6000
 N_VALUES = 5
 _MOST_SHOWN = 200
 _MOST_UNPACKED = MostUnpacked(32 << 20)
@@ -136,7 +140,8 @@ def propose_columns(content: bytes, sample: TableSample) -> ProposedColumns:
     label, doubt = _label(columns, options)
     roles = _roles(columns, options, label, format)
     special = {label, *(name for name, (role, _) in roles.items() if role in ("id", "weight", "split"))}
-    listed = [name for at, name in enumerate(names) if at < MOST_COLUMNS or name in special]
+    n_listed = _n_listed(names)
+    listed = [name for at, name in enumerate(names) if at < n_listed or name in special]
     return ProposedColumns(
         format=format,
         n_rows=max((len(values.present) + values.n_missing for values in columns.values()), default=0),
@@ -154,7 +159,7 @@ def propose_columns(content: bytes, sample: TableSample) -> ProposedColumns:
         ],
         label_column=label,
         doubt=doubt,
-        options=_options(columns, {name: role for name, (role, _) in roles.items()}, options, format),
+        options=_options(columns, {name: role for name, (role, _) in roles.items()}, options, format, n_listed),
     )
 
 
@@ -201,11 +206,8 @@ def _in_memory(content: bytes) -> Iterator[Path]:
 
 def _format(head: bytes, sample: TableSample) -> DatasetFormat:
     """The format as given, of the file's extension or of the content."""
-    ending = (sample.file or "").rpartition(".")
-    stem_ending = ending[0].rpartition(".")[2]
-    by_name = EXTENSIONS.get(ending[2].lower()) or (
-        EXTENSIONS.get(stem_ending.lower()) if ending[2].lower() in ("gz", "bz2", "xz", "zst") else None
-    )
+    name = re.sub(r"\.(gz|bz2|xz|zst)$", "", (sample.file or "").lower())
+    by_name = EXTENSIONS.get(name.rpartition(".")[2])
     found = binary_format(head)
     if found is not None:
         if sample.format is not None:
@@ -247,13 +249,19 @@ def _first_rows(path: Path, format: DatasetFormat, found: Mapping[str, Sequence[
     return {name: list(values[:N_VALUES]) for name, values in found.items()}
 
 
+def _n_listed(names: Sequence[str]) -> int:
+    """How many columns an upload can name."""
+    sizes = itertools.accumulate(len(quote(name)) + len("&category_columns=") for name in names)
+    return sum(size <= _MOST_NAMES_BYTES for size in itertools.islice(sizes, MOST_COLUMNS))
+
+
 def _require(names: Sequence[str], options: ImportOptions) -> None:
     given = [*options.text_columns, *options.number_columns, *options.category_columns, *options.ignore_columns]
     given += [name for name in (options.id_column, options.weight_column) if name is not None]
     if options.label_column != ImportOptions().label_column and not options.unlabelled:
         given.append(options.label_column)
     for name in given:
-        if name not in names and f"{name.rpartition('.')[0]}" not in names:
+        if name not in names and name.rpartition(".")[0] not in names:
             listed = ", ".join(f"'{shorten(each)}'" for each in names[:5]) + (", ..." if len(names) > 5 else "")
             raise row_error(1, f"no column '{shorten(name)}' among the {len(names)} columns ({listed})")
 
@@ -406,9 +414,13 @@ def _are_positive(values: Sequence[str]) -> bool:
 
 
 def _options(
-    columns: Mapping[str, _Values], roles: Mapping[str, ColumnRole], options: ImportOptions, format: DatasetFormat
+    columns: Mapping[str, _Values],
+    roles: Mapping[str, ColumnRole],
+    options: ImportOptions,
+    format: DatasetFormat,
+    n_listed: int,
 ) -> dict[str, str | bool | list[str]]:
-    """The fewest options with which the file is read like this."""
+    """The fewest options with which the file is read like this; of a wide table the import infers the types."""
     by_role: dict[ColumnRole, list[str]] = {}
     for name, role in roles.items():
         by_role.setdefault(role, []).append(name)
@@ -420,8 +432,7 @@ def _options(
         name = next(iter(by_role.get(role, [])), default)
         if name != default:
             found[option] = name
-    if len(roles) > MOST_COLUMNS:
-        # a request has no room for so many names
+    if len(roles) > n_listed:
         found["infer_columns"] = True
     else:
         if texts not in ([], ["text"]):

@@ -207,6 +207,8 @@ def test_a_text_in_another_encoding_is_refused_until_it_is_named() -> None:
         (b"an apple\t<http://x.example/a>\n", {"file": "a.tsv"}, "the format annif have no columns"),
         (b"PK\x03\x04" + bytes(100), {"file": "a.xlsx"}, "archive have no columns"),
         (b"a,b\n1,2\n", {"file": "a.xlsx"}, "does not begin like xlsx"),
+        (b",label,text\n0,a,b c\n", {}, "column 1 has no name"),
+        (b"label,text,text\na,b,c\n", {}, "two columns are named 'text'"),
         (b"%PDF-1.7", {}, "a PDF document"),
         (b"[", {"file": "a.json"}, "no rows with columns"),
     ],
@@ -229,6 +231,9 @@ def test_of_a_wide_table_the_first_columns_and_the_label_are_listed() -> None:
     found = proposed(content)
     assert (found.n_columns, len(found.columns), found.columns[-1].role) == (301, 201, "label")
     assert found.options == {"infer_columns": True}
+    names = ["label", *(f"{n:03}" * 60 for n in range(60))]
+    named = proposed(",".join(names).encode() + b"\n" + b"a" + b",1" * 60 + b"\n")
+    assert (named.n_columns, len(named.columns), named.options) == (61, 31, {"infer_columns": True})
 
 
 def test_words_for_labels_come_before_names_that_contain_one() -> None:
