@@ -56,7 +56,8 @@ def proposed_options(
 ) -> dict[str, str | bool | list[str]]:
     """Options for the columns of a table, which are shown; the label column is asked for where it is unclear.
 
-    They are empty where the service finds no columns: the import then says what is wrong with the file.
+    Options that are given win. There are none where the service finds no columns: the import then says what is wrong
+    with the file.
     """
     known = cast(DatasetFormat | None, format)
     try:
@@ -68,9 +69,10 @@ def proposed_options(
             found = client.datasets.propose_columns(path, known, **{**options, "label_column": label})
     except InvalidInputError:
         return {}
-    if found.options:
-        typer.echo(f"Next time: {with_options(['polymargin', *sys.argv[1:]], found.options)}", err=True)
-    return found.options
+    added = {name: value for name, value in found.options.items() if options.get(name) is None}
+    if added:
+        typer.echo(f"Next time: {with_options(['polymargin', *sys.argv[1:]], added)}", err=True)
+    return added
 
 
 def print_columns(found: ProposedColumns, out: Console) -> None:

@@ -148,6 +148,18 @@ def test_who_names_a_column_is_not_asked(
     assert [each.path for each in canned.asked] == ["/datasets"]
 
 
+@pytest.mark.usefixtures("terminal")
+def test_options_that_are_given_win_over_the_proposal(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "places.csv"
+    path.write_bytes(UNCLEAR)
+    proposal = _proposal("river", None, {"label_column": "river", "missing": "keep"})
+    canned.answer("POST /datasets/columns", proposal)
+    query = _uploaded(monkeypatch, canned, path, "--missing", "refuse")
+    assert (query["label_column"], query["missing"]) == (["river"], ["refuse"])
+
+
 def test_away_from_a_terminal_nothing_is_proposed(
     canned: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
