@@ -23,6 +23,7 @@ from app.curation import routes as curation_routes
 from app.datasets import pages as datasets_pages
 from app.datasets import routes as datasets_routes
 from app.datasets import upload_routes
+from app.datasets.schemas import MOST_SAMPLE_BYTES
 from app.evaluations import routes as evaluations_routes
 from app.exports import routes as exports_routes
 from app.figures import routes as figures_routes
@@ -183,6 +184,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     uploads = {DATASETS: config.max_upload_bytes, HIERARCHIES: config.max_hierarchy_bytes}
     uploads[f"{DATASETS}/*/rows"] = config.max_upload_bytes
     uploads[f"{REVIEWS}/*/decisions"] = config.max_upload_bytes
+    uploads[f"{DATASETS}/columns"] = MOST_SAMPLE_BYTES
     uploads[ARCHIVES] = config.max_upload_bytes
     app.add_middleware(BodyLimits, max_body_bytes=config.max_body_bytes, uploads=uploads)
     hosts, verbose = Hosts(config.allowed_hosts), config.log_level == "debug"

@@ -13,7 +13,18 @@ from typing import IO, Any, Literal, Self
 
 from pydantic import PrivateAttr, TypeAdapter
 
-from app.datasets.schemas import EXTENSIONS, DatasetFormat, DatasetRows, DatasetVersion, ImportOptions, NewRows
+from app.datasets.schemas import (
+    EXTENSIONS,
+    MOST_SAMPLE_BYTES,
+    SAMPLE_BYTES,
+    WHOLE_FORMATS,
+    DatasetFormat,
+    DatasetRows,
+    DatasetVersion,
+    ImportOptions,
+    NewRows,
+    ProposedColumns,
+)
 from app.datasets.schemas import Dataset as DatasetBody
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.datasets.table_columns import require_columns
@@ -143,6 +154,42 @@ class Datasets:
             query = options | {"name": name, "format": format or format_of(file)}
             body = send_file(self._transport, "/datasets", file, ImportOptions, query, progress)
         return self._dataset(self._transport.parsed(DatasetBody, body))
+
+    def propose_columns(
+        self, path: str | Path, format: DatasetFormat | None = None, **options: str | bool | Sequence[str] | None
+    ) -> ProposedColumns:
+        """Propose a role for each column of a table, from the beginning of its file; nothing is stored.
+
+        Parameters
+        ----------
+        path : path
+            A CSV, TSV or JSON lines file, compressed or not, or a Parquet file, an Arrow file or a workbook of at most
+            4 MiB.
+        format : name of a format, or None
+            Default: that of the file's extension, or of the content.
+        **options
+            The fields of app.datasets.schemas.ImportOptions; columns that they name keep their roles.
+
+        Raises
+        ------
+        ClientError
+            The file is larger than 4 MiB and its format needs the whole file.
+        InvalidInputError
+            The file is no table.
+        """
+        file = Path(path)
+        n_bytes = SAMPLE_BYTES
+        if (format or EXTENSIONS.get(file.suffix.lower().removeprefix("."))) in WHOLE_FORMATS:
+            n_bytes = MOST_SAMPLE_BYTES
+            if file.stat().st_size > n_bytes:
+                detail = f"{file.name} is larger than {n_bytes >> 20} MiB: name its columns by options"
+                raise ClientError(detail)
+        with file.open("rb") as opened:
+            content = opened.read(n_bytes)
+        query = options | {"file": file.name[-255:], "format": format}
+        headers = {"Content-Type": "application/octet-stream"}
+        answer = self._transport.send("POST", "/datasets/columns", params=query, content=content, headers=headers)
+        return self._transport.parsed(ProposedColumns, answer.content)
 
     def _require_free(self, name: str) -> None:
         try:

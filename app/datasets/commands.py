@@ -12,7 +12,7 @@ from app.command_line.output import Json, console, fail, option, options_of, pri
 from app.command_line.output import number as rounded
 from app.datasets.client import name_of
 from app.datasets.correction_files import corrections_in
-from app.datasets.label_columns import chosen_label_column
+from app.datasets.label_columns import chosen_label_column, print_columns, proposed_options, shows_columns, with_options
 from app.datasets.recipe_schemas import ColumnSummary
 from app.datasets.schemas import Dataset, DatasetFormat, DatasetRow, FromUpload, ImportOptions, NewRows
 from app.datasets.statistics_schemas import DatasetStatistics
@@ -40,6 +40,9 @@ def upload(
     """Upload a dataset file; it may be compressed."""
     out = console(json)
     options["resume"] = resume
+    if not json and shows_columns(path, format, options):
+        with Client() as client:
+            options |= proposed_options(client, path, format, options, out)
     labels = chosen_label_column(path, format, options)
     if labels is not None:
         options["label_column"] = labels
@@ -57,6 +60,28 @@ def upload(
     for column in (statistics.columns or []) if options.get("infer_columns") else []:
         if column.why is not None:
             out.print(f"Note: column {column.name!r} is left out: {column.why}.", markup=False)
+
+
+@datasets.command()
+@options_of(ImportOptions)
+def columns(
+    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="File with a table.")],
+    format: Annotated[str | None, typer.Option(help=_FORMAT)] = None,
+    json: Json = False,
+    **options: str | bool | list[str] | None,
+) -> None:
+    """Propose a role for each column of a table; nothing is uploaded to a dataset."""
+    with Client() as client:
+        found = client.datasets.propose_columns(path, cast(DatasetFormat | None, format), **options)
+    if json:
+        print_json(found)
+        return
+    out = console(json)
+    print_columns(found, out)
+    if found.doubt is not None:
+        out.print(f"{found.doubt} Name the label column with --label-column.", markup=False)
+    command = with_options(["polymargin", "datasets", "upload", str(path)], found.options)
+    out.print(f"Upload it: {command}", markup=False)
 
 
 @datasets.command()

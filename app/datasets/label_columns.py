@@ -1,27 +1,102 @@
-"""The label column of a table: proposed from the header and asked for at a terminal."""
+"""The columns of a table at a terminal: what they seem to be, and the label column asked for where it is unclear."""
 
 import csv
+import io
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import typer
+from rich.console import Console
 
-from app.datasets.schemas import ImportOptions
+from app.client import Client
+from app.command_line.output import table
+from app.datasets.client import plain_name
+from app.datasets.column_names import labels_by_name
+from app.datasets.schemas import (
+    EXTENSIONS,
+    MOST_SAMPLE_BYTES,
+    WHOLE_FORMATS,
+    DatasetFormat,
+    ImportOptions,
+    ProposedColumns,
+)
+from app.remote.errors import InvalidInputError
+
+Options = Mapping[str, str | bool | list[str] | None]
 
 _MOST_BYTES = 1 << 20
 _ENDINGS = (".csv", ".tsv")
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
-# what others call it, the surest first
-_USUAL = ("labels", "class", "category", "target", "code", "subject", "subjects", "topic", "y")
 _ANNIF = {"text", "subject_uris"}
 _SHOWN = 8
+_TABLES = ("csv", "tsv", "jsonl", "parquet", "arrow", "xlsx", "ods")
+# a person who gives one of these knows the columns
+_KNOWING = (
+    "label_column", "label_columns", "unlabelled", "resume", "weight_column", "text_columns", "text_fields",
+    "label_fields", "ignore_columns", "number_columns", "category_columns", "column_types", "id_column",
+    "other_columns", "infer_columns",
+)  # fmt: skip
+_SHOWN_COLUMNS, _CHARACTERS = 50, 60
 
 
-def chosen_label_column(
-    path: Path, format: str | None, options: Mapping[str, str | bool | list[str] | None]
-) -> str | None:
+def shows_columns(path: Path, format: str | None, options: Options) -> bool:
+    """Whether a person at a terminal is shown the columns: of a table of which no option names one."""
+    if not at_terminal() or any(options.get(name) for name in _KNOWING):
+        return False
+    ending = Path(plain_name(path)).suffix.lower().removeprefix(".")
+    format = format or EXTENSIONS.get(ending, "csv")
+    return format in _TABLES and (format not in WHOLE_FORMATS or path.stat().st_size <= MOST_SAMPLE_BYTES)
+
+
+def proposed_options(
+    client: Client, path: Path, format: str | None, options: Options, out: Console
+) -> dict[str, str | bool | list[str]]:
+    """Options for the columns of a table, which are shown; the label column is asked for where it is unclear.
+
+    Options that are given win. There are none where the service finds no columns: the import then says what is wrong
+    with the file.
+    """
+    known = cast(DatasetFormat | None, format)
+    try:
+        found = client.datasets.propose_columns(path, known, **options)
+        print_columns(found, out)
+        if found.doubt is not None:
+            typer.echo(f"{found.doubt} (--unlabelled reads rows without labels)", err=True)
+            label = _asked([column.name for column in found.columns], found.label_column)
+            found = client.datasets.propose_columns(path, known, **{**options, "label_column": label})
+    except InvalidInputError:
+        return {}
+    added = {name: value for name, value in found.options.items() if options.get(name) is None}
+    if added:
+        typer.echo(f"Next time: {with_options(['polymargin', *sys.argv[1:]], added)}", err=True)
+    return added
+
+
+def print_columns(found: ProposedColumns, out: Console) -> None:
+    """A table of the columns, with the proposed roles and the first values."""
+    rows = [
+        (column.name, column.role, column.reason, _shortened(" | ".join(column.values)))
+        for column in found.columns[:_SHOWN_COLUMNS]
+    ]
+    out.print(table(["column", "role", "why", "first values"], rows))
+    if found.n_columns > len(rows):
+        out.print(f"and {found.n_columns - len(rows)} more columns")
+
+
+def with_options(command: Sequence[str], options: Mapping[str, str | bool | list[str]]) -> str:
+    """A command with more options, to be typed."""
+    added: list[str] = []
+    for name, value in options.items():
+        added.append(f"--{name.replace('_', '-')}")
+        if not isinstance(value, bool):
+            added.append(value if isinstance(value, str) else _listed(value))
+    return shlex.join([*command, *added])
+
+
+def chosen_label_column(path: Path, format: str | None, options: Options) -> str | None:
     """The label column if a table has no column `label` and no option names it; None to keep the default.
 
     Raises
@@ -39,8 +114,7 @@ def chosen_label_column(
     names = _header(path, options) if path.suffix.lower() in _ENDINGS else []
     if len(names) < 2 or default in names or set(names) >= _ANNIF:
         return None
-    by_name = {name.casefold(): name for name in reversed(names)}
-    proposed = next((by_name[usual] for usual in (default, *_USUAL) if usual in by_name), names[-1])
+    proposed = next(iter(labels_by_name(names)), names[-1])
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     if not sys.stdin.isatty():
         detail = (
@@ -48,15 +122,36 @@ def chosen_label_column(
         )
         raise typer.BadParameter(f"{detail} (--unlabelled reads rows without labels)", param_hint="--label-column")
     typer.echo(f"The table has no column {default!r}. Its columns are {shown}.", err=True)
+    answer = _asked(names, proposed)
+    typer.echo(f"Next time: {with_options(['polymargin', *sys.argv[1:]], {'label_column': answer})}", err=True)
+    return answer
+
+
+def at_terminal() -> bool:
+    """Whether a person reads the output and can answer."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _asked(names: Sequence[str], proposed: str | None) -> str:
     answer = ""
     while answer not in names:
-        answer = typer.prompt("Which column has the labels?", default=proposed, err=True).strip()
-    again = shlex.join(["polymargin", *sys.argv[1:], "--label-column", answer])
-    typer.echo(f"Next time: {again}", err=True)
-    return str(answer)
+        answer = str(typer.prompt("Which column has the labels?", default=proposed, err=True)).strip()
+    return answer
 
 
-def _header(path: Path, options: Mapping[str, str | bool | list[str] | None]) -> Sequence[str]:
+def _listed(names: Sequence[str]) -> str:
+    """Names as an option takes them: with commas between, and in double quotes where they have one."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _CHARACTERS else line[: _CHARACTERS - 3] + "..."
+
+
+def _header(path: Path, options: Options) -> Sequence[str]:
     """The columns of a table; empty if they are ambiguous."""
     given = "tab" if path.suffix.lower() == ".tsv" else options.get("delimiter")
     try:

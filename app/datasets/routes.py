@@ -19,6 +19,8 @@ from app.datasets.schemas import (
     FromUpload,
     NewDataset,
     NewRows,
+    ProposedColumns,
+    TableSample,
 )
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.datasets.upload_routes import Received, Replay
@@ -132,6 +134,21 @@ def list_dataset_versions(session: Db, ref: Ref) -> list[DatasetVersion]:
 def make_example(session: Db) -> Dataset:
     """Get the example dataset, created if missing: docstrings by module, with a hierarchy of the modules."""
     return examples.docstrings(session)
+
+
+@router.post(
+    "/columns",
+    dependencies=[CLERK],
+    openapi_extra=uploads.SAMPLE,
+    responses=responses(400, 401, 403, 413, 415, 422),
+)
+def propose_columns(sample: Annotated[TableSample, Query()], content: uploads.Content) -> ProposedColumns:
+    """Propose a role for each column of a table; nothing is stored.
+
+    Send the first 256 KiB of a CSV, TSV or JSON lines file, or a whole Parquet file, Arrow file or workbook of at most
+    4 MiB.
+    """
+    return datasets.propose(content, sample)
 
 
 @router.get("", dependencies=[VIEWER], responses=responses(401, 422))

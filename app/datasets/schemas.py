@@ -273,6 +273,56 @@ class NewDataset(ImportOptions, FromUpload):
     )
 
 
+# of a text so much is looked at; other formats need the whole file, and it may not be larger than the second
+SAMPLE_BYTES, MOST_SAMPLE_BYTES = 256 << 10, 4 << 20
+WHOLE_FORMATS: frozenset[DatasetFormat] = frozenset({"parquet", "arrow", "xlsx", "ods"})
+
+
+class TableSample(ImportOptions):
+    """The beginning of a table, and what is known about the file; the columns that are named keep their roles."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    file: str | None = Field(
+        default=None, max_length=255, description="Name of the file; its extension says the format."
+    )
+    format: DatasetFormat | None = Field(
+        default=None, description="Default: that of the file's extension, or of the content."
+    )
+
+
+ColumnRole = Literal["label", "text", "number", "category", "id", "weight", "split", "ignored"]
+
+
+class ProposedColumn(BaseModel):
+    """One column of a table, what it seems to be, and its first values."""
+
+    name: str
+    type: Literal["text", "number", "category", "date", "distinct", "list", "empty", "other"] = Field(
+        description="Type of the values; distinct: each row has a value of its own."
+    )
+    role: ColumnRole = Field(description="Proposed role; ignored columns are left out.")
+    reason: str = Field(description="Why, in a few words.")
+    n_missing: int = Field(description="Rows without a value.")
+    values: list[str] = Field(description="Values of the first five rows, shortened; empty if they are missing.")
+
+
+class ProposedColumns(BaseModel):
+    """The columns of a table with their proposed roles."""
+
+    format: DatasetFormat
+    n_rows: int = Field(description="Rows that were looked at.")
+    n_columns: int
+    columns: list[ProposedColumn] = Field(
+        description="The first columns, at most 200 and as many as an upload can name, with label, id, weight, split."
+    )
+    label_column: str | None = Field(description="Absent if no column looks like the label.")
+    doubt: str | None = Field(description="Why a person should choose the label column; absent if it is clear.")
+    options: dict[str, str | bool | list[str]] = Field(
+        description="Import options that read the file as proposed. Options that are not here keep their defaults."
+    )
+
+
 class NewRows(ImportOptions, FromUpload):
     """Rows to append; options that are not given are those of the dataset's first file."""
 

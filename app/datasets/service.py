@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, defer
 
 from app.access import audit, quotas
 from app.datasets.import_options import check_options
-from app.datasets.schemas import Dataset, DatasetFormat, FromUpload, NewDataset
+from app.datasets.schemas import Dataset, DatasetFormat, FromUpload, NewDataset, ProposedColumns, TableSample
 from app.errors import Conflict, Forbidden, InvalidInput, Item, NotFound
 from app.formats.detection import declared_format
 from app.formats.table import FormatError
@@ -189,6 +189,27 @@ def file_format(new: NewDataset, path: Path) -> DatasetFormat:
         ) from None
     check_options(new, format)
     return format
+
+
+def propose(content: bytes, sample: TableSample) -> ProposedColumns:
+    """The columns of a table with their proposed roles, from the beginning of its file.
+
+    Raises
+    ------
+    InvalidInput
+        It is no table, or the options do not fit it.
+    """
+    if sample.format is not None:
+        check_options(sample, sample.format)
+    # it loads the numerics, which a service that is just starting need not wait for
+    from app.formats.proposals import propose_columns
+
+    try:
+        return propose_columns(content, sample)
+    except FormatError as error:
+        first = error.errors[0]
+        item = Item(first.detail, row=first.row if first.row > 1 else None, column=first.column)
+        raise InvalidInput("the file's columns could not be read", [item]) from None
 
 
 def _folder(id: str) -> str:

@@ -50,6 +50,27 @@ SCHEMA = {
 }
 
 
+SAMPLE = {
+    "requestBody": {
+        "required": True,
+        "description": "The beginning of the file, or the whole file, with any Content-Type.",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+async def _content(request: Request) -> bytes:
+    _require_plain(request)
+    content = await request.body()
+    if not content:
+        raise InvalidInput("The file is empty.")
+    return content
+
+
+# the request's body, which is kept in memory
+Content = Annotated[bytes, Depends(_content)]
+
+
 class Received(NamedTuple):
     """A finished upload, and a function that raises ClientDisconnect once the client has gone, for long work."""
 
@@ -192,8 +213,7 @@ async def receive(request: Request, upload: Upload, write: Callable[[bytes], Non
     ClientDisconnect
         The client has gone.
     """
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise UnsupportedFormat("The body has a Content-Encoding; send the file without one.")
+    _require_plain(request)
     media_type, options = parse_options_header(request.headers.get("content-type", ""))
     form = _FilePart(options) if media_type == b"multipart/form-data" else None
     n_bytes, block = 0, bytearray()
@@ -211,6 +231,11 @@ async def receive(request: Request, upload: Upload, write: Callable[[bytes], Non
     await run_in_threadpool(write, bytes(block))
     if upload.size_bytes == 0:
         raise InvalidInput("The file is empty.")
+
+
+def _require_plain(request: Request) -> None:
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise UnsupportedFormat("The body has a Content-Encoding; send the file without one.")
 
 
 class _FilePart:

@@ -88,7 +88,7 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
     FormatError
         Columns have no name, or one twice; a named one is not there, or there is nothing to learn from.
     """
-    _check_names(names)
+    check_names(names)
     place = {name: index for index, name in enumerate(names)}
     if options.weight_column == options.label_column:
         raise row_error(1, "one column cannot hold both labels and weights", options.label_column)
@@ -209,7 +209,8 @@ def _check_levels(names: Sequence[str], numeric: Sequence[int], categories: Sequ
             raise row_error(1, f"'{shorten(names[index])}' has the same name as a level of a category", names[index])
 
 
-def _check_names(names: Sequence[str]) -> None:
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names that are blank or not unique; raises FormatError."""
     if not names:
         raise row_error(1, "the first line is blank, expected a header")
     seen: set[str] = set()

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.datasets.schemas import ImportOptions
-from app.formats.columns import Columns, find_columns
+from app.formats.columns import Columns, check_names, find_columns
 from app.formats.table import row_error
-from app.formats.window import NOT_UTF8, Window
+from app.formats.window import MAX_RECORD_BYTES, NOT_UTF8, Window
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 _NAMES = {mark: name for name, mark in DELIMITERS.items()}
@@ -35,8 +35,10 @@ def sample_of_table(path: Path, options: ImportOptions, delimiter: str | None, m
     """
     with Window(path) as window:
         names, dialect, line = _read_names(window, options, delimiter)[:3]
+        check_names(names)
         text = window.fill(line).decode("utf-8", "replace")
         whole = window.at_end
+    csv.field_size_limit(MAX_RECORD_BYTES)  # of this process: long texts are above the default
     stream, mark = io.StringIO(text, newline=""), chr(dialect.delimiter)
     reader = csv.reader(stream, delimiter=mark, quoting=csv.QUOTE_MINIMAL if options.quotes else csv.QUOTE_NONE)
     rows = list(itertools.islice(reader, most + 1))

@@ -1,8 +1,9 @@
 """Infers the types of columns from their first values: text, number, category, or left out.
 
 A column is of numbers if all its values are, and none begins with a zero as postcodes do; of dates if all its values
-are; of texts if they have many words; of categories if they repeat, and else of names of rows. What does not fit
-further down in the file is refused there, with its line: nothing is ever read in two ways.
+are; of texts if they have many words, or several and the column's name says so; of categories if they repeat, and else
+of names of rows. What does not fit further down in the file is refused there, with its line: nothing is ever read in
+two ways.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import datetime
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from statistics import median
@@ -18,16 +20,20 @@ from typing import Any
 
 import orjson
 
+from app.datasets.column_names import is_named_text
 from app.datasets.schemas import ImportOptions
 from app.formats.arrow_tables import sample_of_arrow, sample_of_parquet
 from app.formats.columns import indicator_columns, named_columns
 from app.formats.csv_header import sample_of_table
+from app.formats.json_array import array_records, begins_array
 from app.formats.plain_file import MostUnpacked
-from app.formats.table import row_error
-from app.formats.window import MAX_RECORD_BYTES
+from app.formats.table import FormatError, row_error
+from app.formats.window import MAX_RECORD_BYTES, Window
 from app.formats.workbooks import WORKBOOKS, as_csv
 
 MOST_ROWS = 10_000
+# why columns are left out
+NO_VALUES, LISTS, DATES, DISTINCT = "no values", "lists", "dates", "a value of its own in each row"
 _MOST_LINES_BYTES = 8 << 20
 _TEXT_WORDS, _TEXT_LENGTH = 3, 40
 # so many different values are levels in any case; of more, this share of the rows at most
@@ -73,9 +79,9 @@ def inferred(
     FormatError
         The file has no header, or is damaged.
     """
-    sample = _sample(path, format, options, most or MostUnpacked())
-    if format == "jsonl" and not {"features", "indices"}.isdisjoint(sample):
-        return options, {}  # rows say themselves what they are
+    sample = first_values(path, format, options, most or MostUnpacked())
+    if names_own_features(format, sample):
+        return options, {}
     named = {
         *named_columns(options),
         *indicator_columns(list(sample), options),
@@ -89,12 +95,7 @@ def inferred(
     for name, values in sample.items():
         if name in named:
             continue
-        written = format in ("csv", "tsv", *WORKBOOKS)
-        if written:
-            _check_commas(name, values, options)
-        role = _role(values, options, written)
-        if name == "text" and not options.text_columns and role not in ("number", "no values"):
-            role = "text"
+        role = column_role(name, values, options, format)
         {"text": texts, "number": numbers, "category": categories}.get(role, []).append(name)
         if role not in ("text", "number", "category"):
             left_out[name] = role
@@ -107,7 +108,38 @@ def inferred(
     return options.model_copy(update=reported), left_out
 
 
-def _sample(path: Path, format: str, options: ImportOptions, most: MostUnpacked) -> Mapping[str, Sequence[Any]]:
+def column_role(name: str, values: Sequence[Any], options: ImportOptions, format: str) -> str:
+    """text, number or category, or why a column is left out.
+
+    Raises
+    ------
+    FormatError
+        The column has numbers with commas, and the options do not say what these mean.
+    """
+    written = format in ("csv", "tsv", *WORKBOOKS)
+    if written:
+        _check_commas(name, values, options)
+    role = _role(values, options, written)
+    if name == "text" and not options.text_columns and role not in ("number", NO_VALUES):
+        return "text"
+    if role in ("category", DISTINCT) and is_named_text(name) and _are_phrases(values):
+        return "text"
+    return role
+
+
+def names_own_features(format: str, sample: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether rows say themselves what their features are, and nothing is left to infer."""
+    return format == "jsonl" and not {"features", "indices"}.isdisjoint(sample)
+
+
+def first_values(path: Path, format: str, options: ImportOptions, most: MostUnpacked) -> Mapping[str, Sequence[Any]]:
+    """The first values of each column.
+
+    Raises
+    ------
+    FormatError
+        The file has no header, or is damaged.
+    """
     if format == "parquet":
         return {name.strip(): values for name, values in sample_of_parquet(path, MOST_ROWS, most).items()}
     if format == "arrow":
@@ -122,38 +154,52 @@ def _sample(path: Path, format: str, options: ImportOptions, most: MostUnpacked)
 
 def _sample_of_lines(path: Path) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {}
+    for row in rows_of_json(path, MOST_ROWS):
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    return dict(sorted(columns.items()))  # the order of keys says nothing
+
+
+def rows_of_json(path: Path, most: int) -> Iterator[dict[str, Any]]:
+    """The first `most` rows of JSON lines or of an array; lines that are none are left out, and so is a cut end."""
     with path.open("rb") as file:
         head = file.read(_MOST_LINES_BYTES)
-        lines = (head + file.readline(MAX_RECORD_BYTES)).splitlines()
-    for line in itertools.islice(filter(None, lines), MOST_ROWS):
+        in_array = begins_array(head)
+        lines = [] if in_array else (head + file.readline(MAX_RECORD_BYTES)).splitlines()
+    for line in itertools.islice(_array_lines(path) if in_array else filter(None, lines), most):
         try:
             row = orjson.loads(line)
         except orjson.JSONDecodeError:
             continue
-        for name, value in row.items() if isinstance(row, dict) else ():
-            columns.setdefault(name, []).append(value)
-    return dict(sorted(columns.items()))  # the order of keys says nothing
+        if isinstance(row, dict):
+            yield row
+
+
+def _array_lines(path: Path) -> Iterator[bytes]:
+    with Window(path) as window, suppress(FormatError):  # the import reports what is wrong further down
+        for record, _ in array_records(window):
+            yield record
 
 
 def _role(values: Sequence[Any], options: ImportOptions, written: bool) -> str:
     """text, number or category, or why the column is left out; `written` where numbers are strings as all else."""
     present = [value for value in map(_plain, values) if value is not None and value not in options.missing_values]
     if not present:
-        return "no values"
+        return NO_VALUES
     if all(isinstance(value, list) for value in present):
         numbers = all(isinstance(one, (int, float)) for value in present for one in value)
-        return "number" if numbers else "lists"
+        return "number" if numbers else LISTS
     if all(isinstance(value, bool) for value in present):
         return "category"  # as True and False of a file without types are
     if all(isinstance(value, (int, float)) for value in present):
         return "number"
     if all(isinstance(value, (datetime.date, datetime.time, datetime.timedelta)) for value in present):
-        return "dates"
+        return DATES
     if not all(isinstance(value, (str, int, float)) for value in present):
         return "neither texts nor numbers"
     strings = [str(value) for value in present]
     if all(map(_DATE.fullmatch, strings)):
-        return "dates"
+        return DATES
     if written and all(_is_number(string, options) for string in strings) and not any(map(_CODE.fullmatch, strings)):
         return "number"
     if median(len(string.split()) for string in strings) > _TEXT_WORDS or (
@@ -163,7 +209,14 @@ def _role(values: Sequence[Any], options: ImportOptions, written: bool) -> str:
     n_levels = len(set(strings))
     if n_levels <= max(_FEW_LEVELS, _LEVELS_SHARE * len(strings)) and n_levels < max(len(strings), 2):
         return "category"
-    return "text" if any(" " in string for string in strings) else "a value of its own in each row"
+    return "text" if any(" " in string for string in strings) else DISTINCT
+
+
+def _are_phrases(values: Sequence[Any]) -> bool:
+    """Whether most strings are different, and half of them have more than one word."""
+    strings = [value.strip() for value in values if isinstance(value, str) and value.strip()]
+    several = sum(" " in string for string in strings)
+    return len(set(strings)) > _LEVELS_SHARE * len(strings) and 2 * several >= len(strings) > 0
 
 
 def _check_commas(name: str, values: Sequence[str], options: ImportOptions) -> None:

@@ -21,7 +21,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from app.formats.table import row_error
+from app.formats.table import FormatError, row_error
 
 BLOCK_BYTES = 1 << 20
 _HEAD_BYTES = 10
@@ -112,6 +112,22 @@ def head_of(path: Path, n_bytes: int) -> bytes:
         head += block
         if len(head) >= n_bytes:
             break
+    return head[:n_bytes]
+
+
+def first_bytes(path: Path, n_bytes: int) -> bytes:
+    """As :func:`head_of`, of a file whose end may be missing; raises FormatError where nothing can be unpacked."""
+    with path.open("rb") as file:
+        kind = compression_of(file.read(_HEAD_BYTES))
+    head = b""
+    try:
+        for block in _unpacked(path, kind, MostUnpacked()):
+            head += block
+            if len(head) >= n_bytes:
+                break
+    except FormatError:
+        if not head:
+            raise
     return head[:n_bytes]
 
 

@@ -15,7 +15,7 @@ from app.cli import main
 from app.client import Client
 from app.command_line.request_fields import flat_fields
 from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
-from app.datasets.schemas import CorrectionsRequest, ImportOptions, NewRows
+from app.datasets.schemas import CorrectionsRequest, ImportOptions, NewRows, TableSample
 from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
 from app.hierarchies.schemas import HierarchyOptions
 from app.jobs.request_schemas import CompressRequest, TuneRequest
@@ -51,6 +51,7 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "GET /datasets": (lambda c: c.datasets.list(), ["datasets", "list"]),
     "POST /datasets": (lambda c: c.datasets.upload(FILE, "d", "csv"), ["datasets", "upload", FILE, "--format", "csv"]),
     "POST /datasets/example": (lambda c: c.datasets.example(), ["datasets", "example"]),
+    "POST /datasets/columns": (lambda c: c.datasets.propose_columns(FILE, "csv"), ["datasets", "columns", FILE]),
     "POST /uploads": (lambda c: c.uploads.begin(1), []),
     "GET /uploads/{id}": (lambda c: c.uploads.get("x"), ["uploads", "show", "x"]),
     "PATCH /uploads/{id}": (lambda c: c.uploads.send("x", 0, b"a"), []),
@@ -266,6 +267,7 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     JobPatch: ("jobs change", {"tags": "tag"}),
     PredictRequest: ("predict", {"instances": "file"}),
     ImportOptions: ("datasets upload", {}),
+    TableSample: ("datasets columns", {"file": "path"}),
     NewRows: ("datasets append", {"upload": "resume", "sha256": None}),
     HierarchyOptions: ("hierarchies upload", dict.fromkeys(HierarchyOptions.model_fields, "option_")),
     FeedbackRequest: ("feedback report", {}),
@@ -358,6 +360,5 @@ def test_every_schema_of_a_body_is_looked_at() -> None:
     for operation in ROUTES.values():
         schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
         bodies |= {one["$ref"].rpartition("/")[2] for one in schema.get("anyOf", [schema]) if "$ref" in one}
-    assert bodies == {schema.__name__ for schema in FIELDS} - {"ImportOptions", "NewRows", "HierarchyOptions"} | {
-        "NewUpload"
-    }
+    queries = {"ImportOptions", "NewRows", "HierarchyOptions", "TableSample"}
+    assert bodies == {schema.__name__ for schema in FIELDS} - queries | {"NewUpload"}

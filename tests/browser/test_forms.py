@@ -2,12 +2,13 @@
 
 import gzip
 import lzma
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from browsing import Service
+from browsing import Service, picture, signed_in
 
 from app.client import Client
 from app.datasets.schemas import ImportOptions
@@ -39,14 +40,80 @@ def test_trials_that_are_all_alike_are_drawn_in_the_middle_of_their_chart(
     assert chart.evaluate("chart => chart.layout.yaxis.range") == pytest.approx([0.95, 1.05])
 
 
-def test_the_columns_of_a_file_are_named_in_the_form(
+def test_the_columns_of_a_table_are_shown_before_the_upload_and_can_be_changed(
+    page: Any, client: Client, service: Service, tmp_path: Path, pictures: bool
+) -> None:
+    towns, codes = ("Aachen", "Bonn", "Köln"), ("0110", "0210", "0310", "1111")
+    rows = [f"{codes[n % 4]};a clerk who writes letter {n};{towns[n % 3]}" for n in range(60)]
+    content = "code;description;town\n" + "\n".join(rows) + "\n"
+    page.goto(f"{service.url}/datasets")
+    transfer = page.evaluate_handle(
+        """(content) => {
+          const transfer = new DataTransfer();
+          transfer.items.add(new File([content], "jobs.csv", { type: "text/csv" }));
+          return transfer;
+        }""",
+        content,
+    )
+    page.locator("[data-drop]").dispatch_event("drop", {"dataTransfer": transfer})
+    columns = page.locator("#columns table")
+    columns.wait_for()
+    assert columns.locator("thead th").all_inner_texts() == ["code", "description", "town"]
+    assert columns.locator("tbody tr").count() == 5
+    assert columns.locator("tbody tr").first.locator("td").all_inner_texts() == [
+        "0110",
+        "a clerk who writes letter 0",
+        "Aachen",
+    ]
+    proposed = {name: page.get_by_label(f"Role of {name}").input_value() for name in ("code", "description", "town")}
+    assert proposed == {"code": "label", "description": "text", "town": "category"}
+    page.locator("#upload").scroll_into_view_if_needed()
+    picture(page, pictures, "columns")
+    page.get_by_label("Role of town").select_option("left out")
+    page.get_by_text("Columns, missing values and characters").click()
+    assert page.get_by_label("Label column", exact=True).input_value() == "code"
+    assert page.get_by_label("Ignore columns").input_value() == "town"
+    page.get_by_role("button", name="Upload").click()
+    page.locator("#histogram[data-points]").wait_for()
+    statistics = client.datasets.statistics("jobs")
+    assert {each.name: each.role for each in statistics.columns or []} == {"description": "text", "town": "left out"}
+    assert {each.label for each in statistics.classes} == set(codes)
+
+
+def test_a_label_column_that_is_not_clear_is_asked_for(
     page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:
+    file = tmp_path / "places.csv"
+    file.write_text("size,town,river\n" + "".join(f"{n},T{n % 3},R{n % 4}\n" for n in range(30)))
+    page.goto(f"{service.url}/datasets")
+    page.get_by_label("Drop a file here").set_input_files(file)
+    asked = page.get_by_label("Which column has the labels?")
+    asked.wait_for()
+    page.get_by_role("button", name="Upload").click()
+    assert asked.evaluate("select => select.validity.valueMissing")
+    asked.select_option("river")
+    assert page.get_by_label("Role of river").input_value() == "label"
+    page.get_by_label("Role of town").select_option("label")
+    assert (asked.input_value(), page.get_by_label("Role of river").input_value()) == ("town", "category")
+    page.get_by_role("button", name="Upload").click()
+    page.locator("#histogram[data-points]").wait_for()
+    assert {each.label for each in client.datasets.statistics("places").classes} == {"T0", "T1", "T2"}
+    roles = {each.name: each.role for each in client.datasets.statistics("places").columns or []}
+    assert roles == {"size": "number", "river": "category"}
+
+
+def test_the_columns_of_a_file_are_named_in_the_form(
+    opened: Callable[..., Any], client: Client, service: Service, tmp_path: Path
+) -> None:
+    page = signed_in(opened(refused=True), service.url, service.key)
     file = tmp_path / "tickets.csv"
-    rows = [f"subject {n};a longer body;{('red', '')[n % 2]};{n},5;NA;{('ham', 'spam')[n % 3 == 0]}" for n in range(40)]
+    rows = [
+        f"subject {n};a longer body é;{('red', '')[n % 2]};{n},5;NA;{('ham', 'spam')[n % 3 == 0]}" for n in range(40)
+    ]
     file.write_text("subject;body, in full;colour;price;rating;team\n" + "\n".join(rows) + "\n", encoding="latin-1")
     page.goto(f"{service.url}/datasets")
     page.get_by_label("Drop a file here").set_input_files(file)
+    page.get_by_text("The columns cannot be shown: line 2: not valid UTF-8").wait_for()
     page.get_by_label("Infer column types from values").uncheck()
     page.get_by_label("Label column", exact=True).fill("team")
     page.get_by_text("Columns, missing values and characters").click()
@@ -94,8 +161,9 @@ def test_the_form_asks_each_option_that_a_format_has_and_no_other(page: Any, ser
 
 
 def test_the_form_tells_a_corpus_of_annifs_from_a_table_where_it_can_unpack_it(
-    page: Any, client: Client, service: Service, tmp_path: Path
+    opened: Callable[..., Any], client: Client, service: Service, tmp_path: Path
 ) -> None:
+    page = signed_in(opened(refused=True), service.url, service.key)
     corpus, table = b"a red apple\t<http://example.org/fruit>\n" * 3000, b"text\tlabel\na red apple\tfruit\n"
     zstd = pa.compress(corpus, "zstd", asbytes=True)
     page.goto(f"{service.url}/datasets")

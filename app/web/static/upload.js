@@ -1,6 +1,7 @@
 // Uploads one file with progress; errors found by the service, also in rows, are shown in the form.
 
 import { call, get, Refusal } from "./api.js";
+import { Columns } from "./columns.js";
 import { acceptDrops, LARGE, sendInPieces, sendWhole } from "./pieces.js";
 import { element, faults, percent, size } from "./words.js";
 
@@ -27,6 +28,8 @@ function offer() {
   infer.checked = value !== "" && !infer.disabled;
 }
 form.elements.format.addEventListener("change", offer);
+form.elements.format.addEventListener("proposed", offer);
+const columns = infer ? new Columns(form, document.getElementById("columns"), () => infer.checked || form.elements.format.value === "") : null;
 
 // The beginning of a file's text; null where it is packed in a way that a browser cannot unpack.
 async function beginning(one) {
@@ -83,6 +86,7 @@ async function chosen() {
   if (infer && format === "tsv") format = await formatOfTsv(one);
   else if (infer && ["csv", "jsonl"].includes(format)) format = await formatOfTable(one, format);
   if (format !== EXTENSIONS[ending]) propose(format);
+  columns?.choose(one);
   said.textContent = size(one.size);
 }
 
@@ -143,6 +147,13 @@ function report(error) {
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
+  const button = form.querySelector("button");
+  button.disabled = true;
+  await columns?.pending;
+  button.disabled = false;
+  // the proposal may ask for the label column
+  if (!form.reportValidity()) return;
+  button.disabled = true;
   const [body] = file.files;
   const query = new URLSearchParams();
   for (const each of form.elements) {
@@ -151,8 +162,6 @@ form.addEventListener("submit", async (event) => {
     const lines = each.dataset.lines === undefined ? [each.value] : each.value.split("\n").map((line) => line.trim()).filter(Boolean);
     for (const line of lines) query.append(each.name, line);
   }
-  const button = form.querySelector("button");
-  button.disabled = true;
   bar.value = 0;
   bar.hidden = false;
   form.querySelector("[data-faults]").replaceChildren();

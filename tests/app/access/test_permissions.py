@@ -28,6 +28,7 @@ REPORTING = {("POST", "/v1/projects/{ref}/learn"), ("POST", "/label-studio/{ref}
 # a clerk's; the others that change something are an editor's
 CLERICAL = REPORTING | {
     ("POST", "/api/v1/datasets"),
+    ("POST", "/api/v1/datasets/columns"),
     ("DELETE", "/api/v1/datasets/{ref}"),
     ("POST", "/api/v1/uploads"),
     ("PATCH", "/api/v1/uploads/{id}"),

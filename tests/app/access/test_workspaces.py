@@ -52,7 +52,8 @@ FREE = {
     ("GET", "/datasets"), ("POST", "/datasets"), ("GET", "/hierarchies"), ("POST", "/hierarchies"), ("GET", "/jobs"),
     ("GET", "/models"), ("GET", "/rules"), ("GET", "/reviews"), ("GET", "/solvers"), ("GET", "/solvers/{name}"),
     ("GET", "/keys"), ("POST", "/keys"), ("GET", "/audit"), ("GET", "/usage"), ("GET", "/status"),
-    ("POST", "/datasets/example"), ("POST", "/uploads"), ("GET", "/webhooks"), ("POST", "/webhooks"),
+    ("POST", "/datasets/example"), ("POST", "/datasets/columns"), ("POST", "/uploads"), ("GET", "/webhooks"),
+    ("POST", "/webhooks"),
 }  # fmt: skip
 # These are about the whole installation.
 INSTALLATION = {("GET", "/storage"), ("POST", "/storage/collect"), ("POST", "/models/import")}

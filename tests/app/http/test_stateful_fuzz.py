@@ -25,7 +25,7 @@ ROLES: tuple[Any, ...] = ("viewer", "editor", "admin")
 # come, and what goes with what. Of a page token: whether a page gave it.
 WITH_BODIES = "^(POST|PUT|PATCH) "
 # Paths that match a parameter of another path: the methods of the other are allowed there, rightly.
-SHADOWED = "(/datasets/example|/jobs/plan|/models/import|/feedback/rows|:predict)$"
+SHADOWED = "(/datasets/example|/datasets/columns|/jobs/plan|/models/import|/feedback/rows|:predict)$"
 # jobs of most kinds have none
 NOT_OF_ALL = "/jobs/.id./predictions$"
 ANSWERS = ["2xx", "3xx", "401", "403", "404", "409", "412", "413", "429", "507"]

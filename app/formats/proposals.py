@@ -1,0 +1,450 @@
+"""Proposes a role for each column of a table from the beginning of its file.
+
+Types come from :mod:`app.formats.inference`, which also reads whole files; the label, the ids and the weights are found
+by their names, and then their values must fit.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+from urllib.parse import quote
+
+import orjson
+
+from app.datasets.column_names import (
+    is_named_id,
+    is_named_weight,
+    is_sure_label,
+    labels_by_name,
+)
+from app.datasets.schemas import (
+    EXTENSIONS,
+    MOST_SAMPLE_BYTES,
+    SAMPLE_BYTES,
+    ColumnRole,
+    DatasetFormat,
+    ImportOptions,
+    ProposedColumn,
+    ProposedColumns,
+    TableSample,
+)
+from app.formats.annotation_keys import is_annotations
+from app.formats.csv_header import DELIMITERS, cells_of, has_annif_header
+from app.formats.detection import binary_format, check_encoding, check_format
+from app.formats.inference import (
+    DATES,
+    DISTINCT,
+    LISTS,
+    NO_VALUES,
+    column_role,
+    first_values,
+    names_own_features,
+    rows_of_json,
+)
+from app.formats.plain_file import MostUnpacked, first_bytes
+from app.formats.registry import FORMATS
+from app.formats.source_columns import NAMED
+from app.formats.table import FormatError, row_error, shorten
+from app.formats.window import BOM, NOT_UTF8
+from app.plurals import counted
+
+MOST_COLUMNS = 200
+# an upload names its columns in its URL, and proxies take 8 KiB
+_MOST_NAMES_BYTES = 6000
+N_VALUES = 5
+_MOST_SHOWN = 200
+_MOST_UNPACKED = MostUnpacked(32 << 20)
+# fewer rows may each have a label of their own
+_FEW_ROWS = 20
+_LABEL_WORDS = 5
+
+_AS_GIVEN = "as the options say"
+_CONTENT: tuple[ColumnRole, ...] = ("text", "number", "category")
+# names that need no option
+_DEFAULTS: dict[ColumnRole, str] = {"label": "label", "id": "id", "weight": ""}
+_Type = Literal["text", "number", "category", "date", "distinct", "list", "empty", "other"]
+_TYPES: dict[str, _Type] = {
+    "text": "text", "number": "number", "category": "category", DATES: "date", DISTINCT: "distinct", LISTS: "list",
+    NO_VALUES: "empty",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Values:
+    """A column's first values as strings, without missing ones, and what kind they are."""
+
+    kind: str
+    present: list[str]
+    n_missing: int
+    shown: list[str]
+
+    @property
+    def n_levels(self) -> int:
+        return len(set(self.present))
+
+    @property
+    def type(self) -> _Type:
+        return _TYPES.get(self.kind, "other")
+
+    @property
+    def n_words(self) -> float:
+        return sum(len(value.split()) for value in self.present) / max(len(self.present), 1)
+
+    @property
+    def repeat(self) -> bool:
+        return self.n_levels <= max(_FEW_ROWS, len(self.present) / 2) and self.n_levels < len(self.present)
+
+    def may_be_labels(self) -> bool:
+        """Whether rows may have these as labels, also if each row of the sample has another."""
+        if self.kind in (NO_VALUES, DATES) or not self.present:
+            return False
+        return self.kind == LISTS or self.repeat or (self.kind != "text" and self.n_words <= _LABEL_WORDS)
+
+    def are_sure_labels(self) -> bool:
+        return self.kind == LISTS or self.repeat or len(self.present) < _FEW_ROWS
+
+
+def propose_columns(content: bytes, sample: TableSample) -> ProposedColumns:
+    """The columns of a table, with a proposed role for each.
+
+    Parameters
+    ----------
+    content : bytes
+        The beginning of the file, or the whole file where the format needs it.
+    sample : TableSample
+        What is known about the file.
+
+    Raises
+    ------
+    FormatError
+        The content is no table, or a column that the options name is not there.
+    """
+    with _plain(content, sample) as (path, format):
+        options = cast(ImportOptions, sample)
+        found = first_values(path, format, options, _MOST_UNPACKED)
+        if names_own_features(format, found):
+            raise row_error(1, "each row names its own features, so there are no columns to choose")
+        if not found:
+            raise row_error(1, "no rows with columns were found")
+        shown = _first_rows(path, format, found)
+    names = list(found)
+    _require(names, options)
+    options, columns = _looked_at(found, shown, options, format)
+    label, doubt = _label(columns, options)
+    roles = _roles(columns, options, label, format)
+    special = {label, *(name for name, (role, _) in roles.items() if role in ("id", "weight", "split"))}
+    n_listed = _n_listed(names)
+    listed = [name for at, name in enumerate(names) if at < n_listed or name in special]
+    return ProposedColumns(
+        format=format,
+        n_rows=max((len(values.present) + values.n_missing for values in columns.values()), default=0),
+        n_columns=len(names),
+        columns=[
+            ProposedColumn(
+                name=name,
+                type=columns[name].type,
+                role=roles[name][0],
+                reason=roles[name][1],
+                n_missing=columns[name].n_missing,
+                values=columns[name].shown,
+            )
+            for name in listed
+        ],
+        label_column=label,
+        doubt=doubt,
+        options=_options(columns, {name: role for name, (role, _) in roles.items()}, options, format, n_listed),
+    )
+
+
+@contextmanager
+def _plain(content: bytes, sample: TableSample) -> Iterator[tuple[Path, DatasetFormat]]:
+    """A file of the content, unpacked and in UTF-8, without the record that is cut off; and its format."""
+    with _in_memory(content) as path:
+        head = first_bytes(path, MOST_SAMPLE_BYTES if _is_binary(content) else SAMPLE_BYTES)
+    format = _format(head, sample)
+    if format not in NAMED:
+        raise row_error(1, f"files of the format {format} have no columns to choose")
+    if FORMATS[format].is_text:
+        head = head if sample.encoding == "utf-8" else head.decode(sample.encoding, "replace").encode()
+        _check_utf8(head)
+        # the end of a piece is in the middle of a row
+        end = head.rfind(b"\n") + 1
+        head = head[:end] if head.count(b"\n", 0, end) > 1 else head
+    with _in_memory(head) as path:
+        yield path, format
+
+
+def _check_utf8(head: bytes) -> None:
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 3:  # else a character is cut off
+            raise row_error(1 + head.count(b"\n", 0, error.start), f"not {NOT_UTF8}") from None
+
+
+def _is_binary(content: bytes) -> bool:
+    try:
+        return binary_format(content[:1024]) is not None
+    except FormatError:
+        return False
+
+
+@contextmanager
+def _in_memory(content: bytes) -> Iterator[Path]:
+    with open(os.memfd_create("table"), "w+b") as file:
+        file.write(content)
+        file.flush()
+        yield Path(f"/proc/self/fd/{file.fileno()}")
+
+
+def _format(head: bytes, sample: TableSample) -> DatasetFormat:
+    """The format as given, of the file's extension or of the content."""
+    name = re.sub(r"\.(gz|bz2|xz|zst)$", "", (sample.file or "").lower())
+    by_name = EXTENSIONS.get(name.rpartition(".")[2])
+    found = binary_format(head)
+    if found is not None:
+        if sample.format is not None:
+            check_format(head, sample.format, sample)
+        return found
+    format = sample.format or by_name
+    if format is not None and not FORMATS[format].is_text:
+        raise row_error(1, f"the file does not begin like {format}")
+    check_encoding(head, sample)
+    text = head.removeprefix(BOM).decode(sample.encoding, "replace")
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise row_error(1, "the file is empty or has only blank lines")
+    if sample.format is None and format in ("csv", "tsv", "jsonl", None):
+        if is_annotations(lines, sample):
+            return "annotations"
+        if has_annif_header(lines[0]) or (format == "tsv" and _fits("annif", lines, sample)):
+            return "annif"
+    if format is not None:
+        return format
+    for name in ("jsonl", *(name for name in FORMATS if name not in NAMED)):
+        if _fits(name, lines, sample):
+            return FORMATS[name].name
+    if any(len(cells_of(lines[0], mark)) > 1 for mark in DELIMITERS.values()) or lines[0].startswith("sep="):
+        return "csv"
+    raise row_error(1, "the first line is no header with several columns")
+
+
+def _fits(format: str, lines: Sequence[str], sample: TableSample) -> bool:
+    recognises = FORMATS[format].recognises
+    return recognises is not None and recognises(lines, sample)
+
+
+def _first_rows(path: Path, format: DatasetFormat, found: Mapping[str, Sequence[Any]]) -> Mapping[str, list[Any]]:
+    """The values of the first rows, one for each row."""
+    if format == "jsonl":
+        rows = list(rows_of_json(path, N_VALUES))
+        return {name: [row.get(name) for row in rows] for name in found}
+    return {name: list(values[:N_VALUES]) for name, values in found.items()}
+
+
+def _n_listed(names: Sequence[str]) -> int:
+    """How many columns an upload can name."""
+    sizes = itertools.accumulate(len(quote(name)) + len("&category_columns=") for name in names)
+    return sum(size <= _MOST_NAMES_BYTES for size in itertools.islice(sizes, MOST_COLUMNS))
+
+
+def _require(names: Sequence[str], options: ImportOptions) -> None:
+    given = [*options.text_columns, *options.number_columns, *options.category_columns, *options.ignore_columns]
+    given += [name for name in (options.id_column, options.weight_column) if name is not None]
+    if options.label_column != ImportOptions().label_column and not options.unlabelled:
+        given.append(options.label_column)
+    for name in given:
+        if name not in names and name.rpartition(".")[0] not in names:
+            listed = ", ".join(f"'{shorten(each)}'" for each in names[:5]) + (", ..." if len(names) > 5 else "")
+            raise row_error(1, f"no column '{shorten(name)}' among the {len(names)} columns ({listed})")
+
+
+def _looked_at(
+    found: Mapping[str, Sequence[Any]],
+    shown: Mapping[str, Sequence[Any]],
+    options: ImportOptions,
+    format: DatasetFormat,
+) -> tuple[ImportOptions, dict[str, _Values]]:
+    """The columns with the kinds of their values; with decimal commas where only these make numbers of them."""
+    n_rows = max(map(len, found.values()), default=0)
+    kinds: dict[str, str] = {}
+    comma = options.model_copy(update={"decimal": "comma"})
+    written = format in ("csv", "tsv")
+    for each in (options, comma) if written and options.decimal == "point" else (options,):
+        kinds = {name: _kind(name, values, each, format) for name, values in found.items()}
+        options = each
+        if all(not kind.startswith("numbers with commas") for kind in kinds.values()):
+            break
+    columns = {}
+    for name, values in found.items():
+        present = [text for value in values if (text := _text(value)) and text not in options.missing_values]
+        kind = kinds[name]
+        columns[name] = _Values(kind, present, n_rows - len(present), [_shown(value) for value in shown[name]])
+    return options, columns
+
+
+def _kind(name: str, values: Sequence[Any], options: ImportOptions, format: DatasetFormat) -> str:
+    try:
+        return column_role(name, values, options, format)
+    except FormatError as error:
+        return error.errors[0].detail.partition(":")[0]
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, (list, dict)):
+        value = orjson.dumps(value, default=str).decode()
+    return str(value).strip()
+
+
+def _shown(value: Any) -> str:
+    text = _text(value)
+    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
+
+
+def _label(columns: Mapping[str, _Values], options: ImportOptions) -> tuple[str | None, str | None]:
+    """The column of the labels, and why a person should choose it."""
+    if options.unlabelled or options.label_columns:
+        return None, None
+    taken = {*options.text_columns, *options.number_columns, *options.category_columns, *options.ignore_columns}
+    taken |= {name for name in (options.id_column, options.weight_column) if name is not None}
+    if options.label_column in columns:
+        return options.label_column, None
+    candidates = labels_by_name([name for name in columns if name not in taken])
+    fitting = [name for name in candidates if columns[name].may_be_labels()]
+    sure = [name for name in fitting if columns[name].are_sure_labels()]
+    if sure and (len(fitting) == 1 or is_sure_label(sure[0])):
+        return sure[0], None
+    if len(fitting) > 1:
+        listed = ", ".join(shorten(name) for name in fitting[:4])
+        return (sure or fitting)[0], f"Several columns may be the label: {listed}."
+    if fitting:
+        return fitting[0], f"The column {shorten(fitting[0])} has a different value in almost every row."
+    levels = [name for name, values in columns.items() if name not in taken and values.kind == "category"]
+    if len(levels) == 1:
+        return levels[0], f"No column is named like a label; {shorten(levels[0])} is the only one with categories."
+    return None, "No column looks like the label."
+
+
+def _roles(
+    columns: Mapping[str, _Values], options: ImportOptions, label: str | None, format: DatasetFormat
+) -> dict[str, tuple[ColumnRole, str]]:
+    """The role of each column, and why."""
+    given: dict[ColumnRole, tuple[str, ...]] = {
+        "text": options.text_columns,
+        "number": options.number_columns,
+        "category": options.category_columns,
+        "ignored": options.ignore_columns,
+    }
+    roles: dict[str, tuple[ColumnRole, str]] = {
+        name: (role, _AS_GIVEN) for role, names in given.items() for name in names if name in columns
+    }
+    named = options.label_column != ImportOptions().label_column
+    if label is not None:
+        reason = _AS_GIVEN if named else _why_label(label, columns[label])
+        roles[label] = ("label", reason)
+    elif options.unlabelled and options.label_column in columns:
+        roles.setdefault(options.label_column, ("ignored", "the file has no labels, as the options say"))
+    id = options.id_column or _id(columns, roles)
+    if id is not None:
+        roles[id] = ("id", _AS_GIVEN if options.id_column else "named like an id")
+    if "split" in columns and "split" not in roles:
+        roles["split"] = ("split", "named split: parts of the dataset")
+    weight = options.weight_column or _weight(columns, roles, format)
+    if weight is not None:
+        roles[weight] = ("weight", _AS_GIVEN if options.weight_column else "named like a weight, positive")
+    for name, values in columns.items():
+        if name not in roles:
+            role = cast(ColumnRole, values.kind) if values.kind in ("text", "number", "category") else "ignored"
+            roles[name] = (role, _why(values))
+    return roles
+
+
+def _why_label(name: str, values: _Values) -> str:
+    if labels_by_name([name]) or name == ImportOptions().label_column:
+        return "named like a label"
+    return f"{counted(values.n_levels, 'different value')} in {counted(len(values.present), 'row')}"
+
+
+def _why(values: _Values) -> str:
+    n = len(values.present)
+    if values.kind == "number":
+        return "all values are numbers"
+    if values.kind == "text":
+        length = sum(map(len, values.present)) / max(n, 1)
+        return f"{length:.0f} characters on average"
+    if values.kind == "category":
+        return f"{counted(values.n_levels, 'different value')} in {counted(n, 'row')}"
+    return values.kind
+
+
+def _id(columns: Mapping[str, _Values], roles: Mapping[str, object]) -> str | None:
+    if "id" in columns:
+        return None if "id" in roles else "id"
+    for name, values in columns.items():
+        distinct = values.n_levels == len(values.present) > 1 and not values.n_missing
+        if name not in roles and is_named_id(name) and distinct and values.kind in (DISTINCT, "number"):
+            return name
+    return None
+
+
+def _weight(columns: Mapping[str, _Values], roles: Mapping[str, object], format: DatasetFormat) -> str | None:
+    if format == "jsonl" and "weight" in columns and "weight" not in roles:
+        return "weight"
+    for name, values in columns.items():
+        fits = values.kind == "number" and not values.n_missing and _are_positive(values.present)
+        if name not in roles and is_named_weight(name) and fits:
+            return name
+    return None
+
+
+def _are_positive(values: Sequence[str]) -> bool:
+    try:
+        return all(float(value.replace(",", ".")) > 0 for value in values)
+    except ValueError:
+        return False
+
+
+def _options(
+    columns: Mapping[str, _Values],
+    roles: Mapping[str, ColumnRole],
+    options: ImportOptions,
+    format: DatasetFormat,
+    n_listed: int,
+) -> dict[str, str | bool | list[str]]:
+    """The fewest options with which the file is read like this; of a wide table the import infers the types."""
+    by_role: dict[ColumnRole, list[str]] = {}
+    for name, role in roles.items():
+        by_role.setdefault(role, []).append(name)
+    texts, numbers, categories = (by_role.get(role, []) for role in _CONTENT)
+    found: dict[str, str | bool | list[str]] = {}
+    for role, default in _DEFAULTS.items():
+        option = f"{role}_column"
+        default = "weight" if role == "weight" and format == "jsonl" else default
+        name = next(iter(by_role.get(role, [])), default)
+        if name != default:
+            found[option] = name
+    if len(roles) > n_listed:
+        found["infer_columns"] = True
+    else:
+        if texts not in ([], ["text"]):
+            found["text_columns"] = texts
+        if numbers and (texts or categories or format == "jsonl"):
+            found["number_columns"] = numbers
+        if categories:
+            found["category_columns"] = categories
+        if ignored := by_role.get("ignored"):
+            found["ignore_columns"] = ignored
+    if any(columns[name].n_missing for name in itertools.chain(numbers, categories)):
+        found["missing"] = "keep"
+    if options.decimal == "comma":
+        found["decimal"] = "comma"
+    return found
