@@ -99,7 +99,7 @@ def _contents(archive: zipfile.ZipFile, size_bytes: int) -> ArchiveContents:
         raise _refused(f"it has {len(members)} members; {MAX_MEMBERS} are the most")
     names = [member.filename for member in members]
     if len(set(names)) < len(names):
-        raise _refused("a member is there twice")
+        raise _refused("a member occurs twice")
     for number, member in enumerate(members):
         text = member.filename in _TEXTS
         if not text and not _ARRAY.fullmatch(member.filename):

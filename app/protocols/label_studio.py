@@ -82,7 +82,7 @@ async def label_studio_predict(request: Request, ref: Ref) -> Response:
 
 @router.post("/webhook", dependencies=[CLERK], responses=_ASKING | responses(403, 507))
 async def label_studio_webhook(request: Request, ref: Ref) -> Response:
-    """Keep an annotation that was made or changed as feedback; other events of a project are taken notice of."""
+    """Keep a created or changed annotation as feedback; acknowledge other events without effect."""
     return await answered(request, ref, _noticed)
 
 
@@ -215,7 +215,7 @@ def _instances(loaded: LoadedModel, control: _Control, tasks: list[dict[str, Any
         return [{form: {name: value for name, value in data.items() if name in known}} for data in tasks]
     for at, data in enumerate(tasks):
         if type(data.get(control.field)) is not str:
-            raise _fault(f"a text {control.field!r:.80} was expected", f"/tasks/{at}/data")
+            raise _fault(f"expected a text in {control.field!r:.80}", f"/tasks/{at}/data")
     return [{"text": data[control.field]} for data in tasks]
 
 

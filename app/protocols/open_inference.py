@@ -224,8 +224,8 @@ def _records(inputs: list[Tensor], lists: Mapping[str, int], most: int) -> list[
     lengths = {_n_rows(tensor, lists) for tensor in inputs}
     if len(lengths) != 1 or lengths == {0}:
         raise _fault(
-            "each column is an input of as many values as there are rows, and at least one; a column of lists has the "
-            "shape [rows, elements]",
+            "all inputs must have the same number of rows, at least one: send one value per row, or the shape "
+            "[rows, elements] for a column of lists",
             "/inputs",
         )
     n_rows = lengths.pop()

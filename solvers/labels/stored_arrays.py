@@ -16,7 +16,7 @@ class ArrayFault(ValueError):
 def require_shape(name: str, array: Array, *shape: int) -> None:
     """Raise ArrayFault unless ``array`` has that shape."""
     if array.shape != shape:
-        raise ArrayFault(f"the array {name} has the shape {array.shape}; {shape} was expected")
+        raise ArrayFault(f"the array {name} has the shape {array.shape}; expected {shape}")
 
 
 def require_floats(name: str, array: Array | None, *shape: int, half: bool = False) -> None:
@@ -41,7 +41,7 @@ def require_numbers(name: str, array: Array, *shape: int) -> None:
 def require_within(name: str, array: Array, least: int, end: int) -> None:
     """Raise ArrayFault unless ``array`` has one axis of signed integers, all from ``least`` to ``end - 1``."""
     if array.ndim != 1 or array.dtype.kind != "i":
-        raise ArrayFault(f"the array {name} has the shape {array.shape} of {array.dtype}; one of integers was expected")
+        raise ArrayFault(f"the array {name} has the shape {array.shape} and the type {array.dtype}; expected integers")
     if len(array) and not (least <= array.min() and array.max() < end):
         raise ArrayFault(f"the array {name} runs from {array.min()} to {array.max()}; {least} to {end - 1} is allowed")
 

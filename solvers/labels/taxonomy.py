@@ -56,7 +56,7 @@ class Taxonomy:
         above: dict[str, str] = {}
         for number, edge in enumerate(edges):
             if isinstance(edge, str) or len(edge) != 2:
-                raise TaxonomyError(f"edge {number} is {edge!r:.80}; a pair (parent, child) was expected")
+                raise TaxonomyError(f"edge {number} is {edge!r:.80}; expected a pair (parent, child)")
             parent, child = map(str, edge)
             if child == ROOT:
                 raise TaxonomyError(f"{parent!r:.80} has {ROOT!r} as a child; the top has no parent")
@@ -269,7 +269,7 @@ class Taxonomy:
 def _fault(above: dict[str, str]) -> str:
     """Why these nodes with the parents they name are no tree."""
     if not above:
-        return "the label tree has no edge; at least one was expected"
+        return "the label tree has no edges; expected at least one"
     resolved: dict[str, bool] = {ROOT: True}
     for begin in above:
         trail, node = [], begin
