@@ -50,7 +50,7 @@ class JsonBody(Generic[B]):
             raise InvalidInput(f"The body is nested deeper than {MAX_DEPTH} levels.")
         extra = _unknown_fields(self._model, document, ())
         if extra:
-            raise InvalidInput("The body has fields that are not known here.", extra)
+            raise InvalidInput("The body has unknown fields.", extra)
         try:
             return self._validated(document)
         except ValidationError as error:

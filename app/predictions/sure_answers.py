@@ -63,7 +63,7 @@ def used_threshold(
     if found is not None:
         return Used(found.threshold, found._asdict() | _depth(model, sure_level))
     if not model.names_sets and not may_be_unsure:
-        raise _fault("on the rows held out no threshold reached it with a confidence of 95 %", field)
+        raise _fault("no threshold reached this precision on the held-out rows with 95 % confidence", field)
     return Used(math.inf, {"threshold": None})
 
 

@@ -134,7 +134,7 @@ def json_of(content: bytes) -> Any:
     try:
         return parse_json(content)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"The body is not JSON: it breaks off at line {error.lineno}, column {error.colno}.") from None
+        raise Malformed(f"The body is not JSON: it ends early at line {error.lineno}, column {error.colno}.") from None
 
 
 def object_of(content: bytes) -> dict[str, Any]:

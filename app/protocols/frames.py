@@ -36,7 +36,7 @@ def from_document(loaded: LoadedModel, document: dict[str, Any], most: int) -> l
         require_few(len(given[columns[0]]) if columns else 0, most, f"/{form}")
         return [_instance(kind, columns, row) for row in zip(*given.values(), strict=True)]
     if not isinstance(given, list):
-        raise _fault("a list was expected", f"/{form}")
+        raise _fault("expected a list", f"/{form}")
     require_few(len(given), most, f"/{form}")
     return [_one(kind, value) for value in given]
 
@@ -141,7 +141,7 @@ def _numbers(row: Sequence[str], number: int) -> list[float | None]:
             raise ValueError
         return [float(canonical(cell, "number")) if cell.strip() else None for cell in row]
     except ValueError:
-        raise _fault("a cell is no number", f"/{number}") from None
+        raise _fault("a cell is not a number", f"/{number}") from None
 
 
 def _list(cell: str) -> Any:

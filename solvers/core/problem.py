@@ -203,7 +203,7 @@ def _csr(X: Any) -> sp.csr_matrix:
     if not sp.issparse(X):
         X = np.asarray(X)
         if X.ndim != 2:
-            raise ProblemError(f"X has {X.ndim} dimensions; 2 were expected")
+            raise ProblemError(f"X has {X.ndim} dimensions; expected 2")
     try:
         matrix = sp.csr_matrix(X, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -78,13 +78,15 @@ class Taxonomy:
         """
         numbers = np.asarray(parent)
         if numbers.shape != (len(names),) or not np.issubdtype(numbers.dtype, np.integer):
-            raise TaxonomyError(f"parent has shape {numbers.shape}; one integer for each of {len(names)} names is due")
+            raise TaxonomyError(
+                f"parent has shape {numbers.shape}; expected one integer for each of {len(names)} names"
+            )
         if len(names) and (numbers.min() < -1 or numbers.max() >= len(names)):
-            raise TaxonomyError(f"parent runs from {numbers.min()} to {numbers.max()}; -1 to {len(names) - 1} is due")
+            raise TaxonomyError(f"parent runs from {numbers.min()} to {numbers.max()}; expected -1 to {len(names) - 1}")
         above: dict[str, str] = {}
         for name, number in zip(names, numbers.tolist(), strict=True):
             if name == ROOT:
-                raise TaxonomyError(f"{ROOT!r} is the name of the top, and not among the others")
+                raise TaxonomyError(f"{ROOT!r} is the reserved name of the top; no other node can have it")
             if name in above:
                 raise TaxonomyError(f"the name {name!r:.80} is given twice")
             above[name] = ROOT if number == -1 else names[number]
