@@ -19,7 +19,7 @@ class Turns:
     def take(self) -> Iterator[None]:
         """One of the turns, until the block ends."""
         if not self._free.acquire(blocking=False):
-            raise TooMany("As many comparisons as may go on at once are going on.", _COME_AGAIN_SECONDS)
+            raise TooMany("Too many comparisons are running; retry in a few seconds.", _COME_AGAIN_SECONDS)
         try:
             yield
         finally:

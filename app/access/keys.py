@@ -86,7 +86,7 @@ def create(
                 raise InvalidInput("the key would have ended already", [Item("not in the future", "/expires_at")])
             shown = _show(row, now)
     except IntegrityError:
-        raise Conflict(f"a key of the workspace {workspace!r} is called {name!r} already") from None
+        raise Conflict(f"the workspace {workspace!r} already has a key named {name!r}") from None
     return NewKey(**shown.model_dump(), secret=secret)
 
 
@@ -139,7 +139,7 @@ def revoke(session: Session, ref: str) -> Key:
         own = (tables.Key.name == ref) & (tables.Key.workspace == (scope_of(session) or Scope(DEFAULT)).workspace)
         row = session.get(tables.Key, ref) or session.scalars(select(tables.Key).where(own)).first()
         if row is None:
-            raise NotFound(f"no key of your workspace is called {ref!r:.80}")
+            raise NotFound(f"your workspace has no key named {ref!r:.80}")
         if row.revoked_at is None:
             others = select(tables.Key.id).where(
                 *_administers(), tables.Key.expires_at.is_(None), tables.Key.id != row.id

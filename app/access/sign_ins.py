@@ -46,7 +46,7 @@ def redeem(session: Session, secret: str) -> Principal:
             used = session.scalars(delete(_S).where(*is_it).returning(_S.key_id)).one_or_none()
         if used is not None:
             return found
-    raise Unauthenticated("This link was used already, or is older than a quarter of an hour.")
+    raise Unauthenticated("This link was already used, or is older than 15 minutes.")
 
 
 def principal(session: Session, digest: str) -> Principal:

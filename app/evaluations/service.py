@@ -115,7 +115,7 @@ def page(
         A version is named without its model.
     """
     if version is not None and model is None:
-        raise InvalidInput("a version is one of a model: name that, too")
+        raise InvalidInput("give the model, too: a version belongs to a model")
     query = select(E)
     with reading(session):
         if model is not None:

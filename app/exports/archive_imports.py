@@ -96,10 +96,10 @@ def _opened(path: Path) -> zipfile.ZipFile:
 def _contents(archive: zipfile.ZipFile, size_bytes: int) -> ArchiveContents:
     members = archive.infolist()
     if len(members) > MAX_MEMBERS:
-        raise _refused(f"it has {len(members)} members; {MAX_MEMBERS} are the most")
+        raise _refused(f"it has {len(members)} members; at most {MAX_MEMBERS} are allowed")
     names = [member.filename for member in members]
     if len(set(names)) < len(names):
-        raise _refused("a member is there twice")
+        raise _refused("a member occurs twice")
     for number, member in enumerate(members):
         text = member.filename in _TEXTS
         if not text and not _ARRAY.fullmatch(member.filename):
@@ -138,7 +138,7 @@ def _require_listed(archive: zipfile.ZipFile, contents: ArchiveContents) -> None
         raise _refused("its size differs from the listed size", wrong[0])
     missing = {f"model/{MANIFEST}", f"features/{MANIFEST}"} - listed.keys()
     if missing:
-        raise _refused("it is not there", min(missing))
+        raise _refused("it is missing", min(missing))
 
 
 def _extract(archive: zipfile.ZipFile, contents: ArchiveContents, work: Path, check: Callable[[], None]) -> None:
@@ -210,9 +210,9 @@ def _require_native(path: Path, name: str) -> None:
     try:
         native = read_array(path, mmap=True).dtype.isnative
     except (ValueError, EOFError, OSError) as error:
-        raise _refused("it is no array", name) from error
+        raise _refused("it is not an array", name) from error
     if not native:
-        raise _refused("its numbers are in another order of bytes", name)
+        raise _refused("its numbers have a different byte order", name)
 
 
 def _manifest(path: Path) -> dict[str, Any]:

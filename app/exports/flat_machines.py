@@ -74,7 +74,7 @@ def flat_machine(model: Model, features: Features, format: str, most_bytes: int)
     elif 4 * weights.W.shape[0] * weights.W.shape[1] > most_bytes:
         fault = f"its weights take more than {most_bytes} bytes"
     if fault is not None or weights is None:
-        raise InvalidInput(f"The version cannot be given as {format}.", [Item(str(fault), "/format")])
+        raise InvalidInput(f"The version cannot be exported as {format}.", [Item(str(fault), "/format")])
     W = weights.dense().astype(np.float32)
     intercept = np.zeros(W.shape[1]) if weights.intercept is None else np.asarray(weights.intercept)
     pooled = model.kind == "pool"

@@ -232,7 +232,7 @@ class TableFeatures:
         rest = [at for at in rest if names[at].partition("=")[0] in set(self._columns.categories)]
         ordered = csr_matrix(X[:, order + rest])
         if not self._columns.missing and np.isnan(ordered.data).any():
-            raise InstanceError("a number is missing, but no number was missing in the training dataset")
+            raise InstanceError("a number is missing, but the training dataset had no missing numbers")
         terms = None if self._text is None else self._text.transform(texts or [""] * X.shape[0])
         return self._beside(ordered, self._forms([names[at] for at in order + rest]), terms)
 

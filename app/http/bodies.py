@@ -50,7 +50,7 @@ class JsonBody(Generic[B]):
             raise InvalidInput(f"The body is nested deeper than {MAX_DEPTH} levels.")
         extra = _unknown_fields(self._model, document, ())
         if extra:
-            raise InvalidInput("The body has fields that are not known here.", extra)
+            raise InvalidInput("The body has unknown fields.", extra)
         try:
             return self._validated(document)
         except ValidationError as error:
@@ -123,7 +123,7 @@ def check_json(content_type: str) -> None:
 def parse_object(content: bytes) -> dict[str, Any]:
     """The JSON object that ``content`` spells; raises Malformed or InvalidInput."""
     if not content:
-        raise Malformed("The body is empty; a JSON object was expected.")
+        raise Malformed("The body is empty; send a JSON object.")
     try:
         document = parse_json(content)
     except orjson.JSONDecodeError as error:

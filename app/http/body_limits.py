@@ -77,7 +77,7 @@ class _Body:
         self._complete = False
 
     def too_large(self) -> TooLarge:
-        return TooLarge(f"The body is larger than {self.limit} bytes, the most that is taken here.")
+        return TooLarge(f"The body is larger than the limit of {self.limit} bytes.")
 
     async def receive(self) -> Message:
         message = await self._receive()

@@ -36,7 +36,7 @@ def resolve_compression(session: Session, request: CompressRequest) -> tuple[Res
     named = {"model": name, "version": version.number, "alias": None}
     if request.dataset is None:
         if version.dataset_id is None:
-            detail = "the dataset that the version came from is not here; name one to measure the loss on"
+            detail = "the version's dataset does not exist any more; name a dataset to measure the loss on"
             raise InvalidInput("the loss cannot be measured", [Item(detail, "/dataset")])
         number = request.dataset_version or version.request.get("dataset_version") or 1
         named |= {"dataset": version.dataset_id, "dataset_version": number}

@@ -53,7 +53,7 @@ def read(session: Session, id: str, after: str | None = None, limit: int = 200) 
         The limit is out of range.
     """
     if not 1 <= limit <= MOST_LINES:
-        raise InvalidInput(f"limit is {limit}; 1 to {MOST_LINES} was expected")
+        raise InvalidInput(f"limit must be from 1 to {MOST_LINES}; got {limit}")
     with reading(session):
         by_id(session, tables.Job, id)
         query = select(L).where(L.job_id == id)

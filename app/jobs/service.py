@@ -250,7 +250,7 @@ def retry(session: Session, id: str) -> Job:
         if job.kind in append_sources.KINDS and not append_sources.is_kept(job.dataset_id, job.request):
             raise Conflict("the file with the rows was removed; upload it again")
         if trial_jobs.has_unfinished(session, id):
-            raise Conflict("some of its trials are still being cancelled; try it again once they are over")
+            raise Conflict("some of its trials are still being cancelled; retry when they have ended")
         before = job.state
         trials = trial_jobs.retry(session, id) if job.kind == "tune" else []
         _set(

@@ -15,7 +15,7 @@ MAX_STEPS = 10_000
 def steps(session: Session, id: str, after: int = -1, limit: int = 1000) -> JobSteps:
     """Up to ``limit`` steps with numbers above ``after``; raises NotFound."""
     if not 1 <= limit <= MAX_STEPS:
-        raise InvalidInput(f"limit is {limit}; 1 to {MAX_STEPS} was expected")
+        raise InvalidInput(f"limit must be from 1 to {MAX_STEPS}; got {limit}")
     with reading(session):
         by_id(session, tables.Job, id)
         query = select(tables.Step).where(tables.Step.job_id == id, tables.Step.number > after)

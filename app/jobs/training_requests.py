@@ -154,7 +154,7 @@ def _check_options(solver: Solver[Any], request: TrainRequest) -> None:
         )
         raise InvalidInput("refit needs a job without shards", [Item(fault, "/refit")])
     if request.shards is not None and request.path is not None:
-        raise InvalidInput("a path is followed in one worker", [Item("give shards or a path, not both", "/shards")])
+        raise InvalidInput("a path runs in one worker", [Item("give shards or a path, not both", "/shards")])
 
 
 def _check_certain(solver: type[Solver[Any]], request: TrainRequest) -> None:

@@ -110,7 +110,7 @@ def trials(session: Session, id: str, page_size: int = 100, page_token: str | No
         The size is out of range, or the token is none that a page gave.
     """
     if not 1 <= page_size <= MAX_PAGE:
-        raise InvalidInput(f"page_size is {page_size}; 1 to {MAX_PAGE} was expected")
+        raise InvalidInput(f"page_size must be from 1 to {MAX_PAGE}; got {page_size}")
     begin = _place_of(page_token)
     with reading(session):
         job = by_id(session, tables.Job, id)

@@ -105,7 +105,7 @@ def restore_model(session: Session, ref: str) -> Restored:
         last = select(func.max(V.deleted_at)).where(V.model_id == model.id).scalar_subquery()
         rows = session.scalars(select(V).where(V.model_id == model.id, V.deleted_at == last)).all()
         if not rows:
-            raise NotFound(f"no version of the model {model.name!r} can be brought back")
+            raise NotFound(f"no version of the model {model.name!r} can be restored")
         return _restore(session, model, rows)
 
 

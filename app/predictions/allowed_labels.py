@@ -62,7 +62,7 @@ def among_allowed(ranking: Ranking, allowed: Allowed | None) -> Ranking:
 
 def _mask(loaded: LoadedModel, labels: Any, field: str) -> Allowed:
     if not isinstance(labels, list) or not labels or not all(type(label) is str for label in labels):
-        raise _fault([Item("a list of labels was expected", f"/{field}")])
+        raise _fault([Item("expected a list of labels", f"/{field}")])
     places, node_places, tree = loaded.places, loaded.node_places, loaded.tree
     labels = [loaded.label_form(label) for label in labels]
     unknown = [at for at, label in enumerate(labels) if label not in places and label not in node_places]

@@ -41,7 +41,7 @@ def nearest(session: Session, loaded: LoadedModel, request: NearestRequest) -> N
     try:
         row = read_row(loaded, given)
     except InstanceError as error:
-        raise InvalidInput("The model cannot take this instance.", [Item(str(error), "/instance")]) from None
+        raise InvalidInput("The instance does not fit the model.", [Item(str(error), "/instance")]) from None
     label = request.label or loaded.model.classes[int(loaded.model.top(*row, 1)[0][0])]
     name, corpus, split = _trained_on(session, loaded)
     rows = _with_label(corpus, label)

@@ -130,12 +130,12 @@ def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int
         raise _fault(f"{len(instances)} instances were given; expected 1 to {max_instances}", "/instances")
     top_k = document.get("top_k", 1)
     if type(top_k) is not int or not 1 <= top_k <= MAX_TOP:
-        raise _fault(f"an integer from 1 to {MAX_TOP} was expected", "/top_k")
+        raise _fault(f"expected an integer from 1 to {MAX_TOP}", "/top_k")
     if len(instances) * top_k > MAX_LABELS:
         raise _fault(f"{top_k} labels of {len(instances)} instances; {MAX_LABELS} labels are given at most", "/top_k")
     n_terms = document.get("explain", 0)
     if type(n_terms) is not int or not 0 <= n_terms <= MAX_TERMS:
-        raise _fault(f"an integer from 0 to {MAX_TERMS} was expected", "/explain")
+        raise _fault(f"expected an integer from 0 to {MAX_TERMS}", "/explain")
     if len(instances) * n_terms > MAX_TERMS * MAX_EXPLAINED:
         raise _fault(f"{n_terms} features of {len(instances)} instances; {MAX_EXPLAINED} can have all", "/explain")
     return instances, top_k, n_terms
@@ -145,7 +145,7 @@ def _says_certain(loaded: LoadedModel, document: dict[str, Any]) -> bool:
     """Whether answers say if they are certain; raises InvalidInput where the model cannot say it."""
     asked = document.get("certain", False)
     if type(asked) is not bool:
-        raise _fault("true or false was expected", "/certain")
+        raise _fault("expected true or false", "/certain")
     if asked and loaded.model.reach is None:
         fault = "the version has no certificate that bounds its answers; linear flat machines that end with a gap do"
         raise InvalidInput("The request does not fit the model.", [Item(fault, "/certain")])
@@ -162,7 +162,7 @@ def _rows(loaded: LoadedModel, instances: Sequence[Any]) -> list[Row]:
             if len(faults) == MAX_ITEMS:
                 break
     if faults:
-        raise InvalidInput("The model cannot take these instances.", faults)
+        raise InvalidInput("The instances do not fit the model.", faults)
     return rows
 
 

@@ -48,7 +48,7 @@ def used_threshold(
         raise _fault("threshold and min_precision cannot be combined: pass one of them", "/min_precision")
     field, value = ("/threshold", threshold) if min_precision is None else ("/min_precision", min_precision)
     if type(value) not in (int, float) or not 0 <= value <= 1 or (threshold is None and value in (0, 1)):
-        raise _fault("a number from 0 to 1 was expected" + (", neither of them" if threshold is None else ""), field)
+        raise _fault("expected a number from 0 to 1" + (", exclusive" if threshold is None else ""), field)
     held_out = calibration_of(model)
     if held_out is None and model.names_sets:
         raise _fault(
@@ -63,7 +63,7 @@ def used_threshold(
     if found is not None:
         return Used(found.threshold, found._asdict() | _depth(model, sure_level))
     if not model.names_sets and not may_be_unsure:
-        raise _fault("on the rows held out no threshold reached it with a confidence of 95 %", field)
+        raise _fault("no threshold reached this precision on the held-out rows with 95 % confidence", field)
     return Used(math.inf, {"threshold": None})
 
 
@@ -77,7 +77,7 @@ def _at_level(
 ) -> SetReliability | BackOff | Reliability:
     """The held-out answers that a precision is asked of: all, those at the leaves, or those at one level."""
     if level not in ("any", "leaves") and (type(level) is not int or level < 1):
-        raise _fault("any, leaves or a level from 1 was expected", "/sure_level")
+        raise _fault("expected any, leaves, or a level of at least 1", "/sure_level")
     if model.back_off is None:
         if type(level) is int:
             raise _fault("the model's labels have no levels: it was not calibrated along a label tree", "/sure_level")

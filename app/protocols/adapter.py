@@ -126,7 +126,7 @@ def report_feedback(
 def require_few(n_instances: int, most: int, pointer: str) -> None:
     """Raise InvalidInput for too many instances, to be called before anything is made of each of them."""
     if n_instances > most:
-        raise InvalidInput("There are too many instances.", [Item(f"1 to {most} are taken", pointer)])
+        raise InvalidInput("There are too many instances.", [Item(f"send 1 to {most} instances", pointer)])
 
 
 def json_of(content: bytes) -> Any:
@@ -134,7 +134,7 @@ def json_of(content: bytes) -> Any:
     try:
         return parse_json(content)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"The body is not JSON: it breaks off at line {error.lineno}, column {error.colno}.") from None
+        raise Malformed(f"The body is not JSON: it ends early at line {error.lineno}, column {error.colno}.") from None
 
 
 def object_of(content: bytes) -> dict[str, Any]:

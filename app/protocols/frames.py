@@ -36,13 +36,13 @@ def from_document(loaded: LoadedModel, document: dict[str, Any], most: int) -> l
         require_few(len(given[columns[0]]) if columns else 0, most, f"/{form}")
         return [_instance(kind, columns, row) for row in zip(*given.values(), strict=True)]
     if not isinstance(given, list):
-        raise _fault("a list was expected", f"/{form}")
+        raise _fault("expected a list", f"/{form}")
     require_few(len(given), most, f"/{form}")
     return [_one(kind, value) for value in given]
 
 
 def from_csv(loaded: LoadedModel, content: bytes, most: int) -> list[Any]:
-    """Instances of CSV with a head of column names, at most ``most``; raises Malformed, InvalidInput."""
+    """Instances of CSV with a header of column names, at most ``most``; raises Malformed, InvalidInput."""
     try:
         reader = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
         head = next(reader, None)
@@ -50,7 +50,7 @@ def from_csv(loaded: LoadedModel, content: bytes, most: int) -> list[Any]:
     except (csv.Error, UnicodeDecodeError) as error:
         raise Malformed("The body is not CSV in UTF-8.") from error
     if head is None:
-        raise Malformed("The body is empty; CSV with a head was expected.")
+        raise Malformed("The body is empty; send CSV with a header.")
     require_few(len(rows), most, "")
     require_storable([head, *rows])
     kind, lists, instances = _kind(loaded), lists_of(loaded), []
@@ -112,7 +112,7 @@ def _instance(kind: _Kind, columns: Sequence[str], row: Sequence[Any]) -> Any:
     if "text" in columns:
         return {"text": row[list(columns).index("text")]}
     if len(columns) != 1:
-        raise InvalidInput("The model reads texts: a column text was expected, or one column alone.")
+        raise InvalidInput("The model reads texts: send a column named text, or a single column.")
     return {"text": row[0]}
 
 
@@ -141,7 +141,7 @@ def _numbers(row: Sequence[str], number: int) -> list[float | None]:
             raise ValueError
         return [float(canonical(cell, "number")) if cell.strip() else None for cell in row]
     except ValueError:
-        raise _fault("a cell is no number", f"/{number}") from None
+        raise _fault("a cell is not a number", f"/{number}") from None
 
 
 def _list(cell: str) -> Any:

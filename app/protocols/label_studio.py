@@ -82,7 +82,7 @@ async def label_studio_predict(request: Request, ref: Ref) -> Response:
 
 @router.post("/webhook", dependencies=[CLERK], responses=_ASKING | responses(403, 507))
 async def label_studio_webhook(request: Request, ref: Ref) -> Response:
-    """Keep an annotation that was made or changed as feedback; other events of a project are taken notice of."""
+    """Keep a created or changed annotation as feedback; acknowledge other events without effect."""
     return await answered(request, ref, _noticed)
 
 
@@ -135,7 +135,7 @@ def _annotated(request: Request, loaded: LoadedModel, document: dict[str, Any]) 
     if annotation.get("was_cancelled") or not says_something:
         return
     if not isinstance(data, dict):
-        raise _fault("the data of the task was expected: let the webhook send its payload", "/task/data")
+        raise _fault("expected the data of the task: configure the webhook to send its payload", "/task/data")
     (instance,) = _instances(loaded, control, [data])
     id = annotation.get("id")
     answer = f"label-studio:{id}" if type(id) is int else None
@@ -145,7 +145,7 @@ def _annotated(request: Request, loaded: LoadedModel, document: dict[str, Any]) 
 def _object(document: dict[str, Any], name: str) -> dict[str, Any]:
     found = document.get(name)
     if not isinstance(found, dict):
-        raise _fault("an object was expected: let the webhook send its payload", f"/{name}")
+        raise _fault("expected an object: configure the webhook to send its payload", f"/{name}")
     return found
 
 
@@ -157,7 +157,7 @@ def _chosen(loaded: LoadedModel, control: _Control, regions: Any, data: Any) -> 
             value = region.get("value")
             given = value.get(kind) if isinstance(value, dict) else None
             if not isinstance(given, list) or (kind == "taxonomy" and not all(map(_is_path, given))):
-                raise _fault(f"a list of {kind} was expected", "/annotation/result")
+                raise _fault(f"expected a list of {kind}", "/annotation/result")
             paths = [tuple(one) if isinstance(one, list) else (one,) for one in given]
             labels = ChosenLabels(loaded, control.offered(data) or _as_choices(paths)).label_of
             return [labels.get(path, path[-1]) for path in paths]
@@ -179,13 +179,13 @@ def _is_path(given: Any) -> bool:
 
 def _control(config: Any, pointer: str) -> _Control:
     if isinstance(config, str) and len(config) > _MOST_CONFIG:
-        raise _fault(f"a labeling configuration of at most {_MOST_CONFIG} characters was expected", pointer)
+        raise _fault(f"expected a labeling configuration of at most {_MOST_CONFIG} characters", pointer)
     try:
         root = ElementTree.fromstring(config) if isinstance(config, str) else None
     except (ElementTree.ParseError, DefusedXmlException, ValueError):
         root = None
     if root is None:
-        raise _fault("a labeling configuration in XML was expected", pointer)
+        raise _fault("expected a labeling configuration in XML", pointer)
     fields = {tag.get("name"): tag.get("value", "") for tag in root.iter() if tag.get("value", "").startswith("$")}
     for tag in root.iter():
         name, to_name = tag.get("name"), tag.get("toName")
@@ -215,7 +215,7 @@ def _instances(loaded: LoadedModel, control: _Control, tasks: list[dict[str, Any
         return [{form: {name: value for name, value in data.items() if name in known}} for data in tasks]
     for at, data in enumerate(tasks):
         if type(data.get(control.field)) is not str:
-            raise _fault(f"a text {control.field!r:.80} was expected", f"/tasks/{at}/data")
+            raise _fault(f"expected a text in {control.field!r:.80}", f"/tasks/{at}/data")
     return [{"text": data[control.field]} for data in tasks]
 
 

@@ -198,7 +198,7 @@ def _parts(request: Request, content: bytes) -> tuple[dict[str, Any], bytes]:
     if said is None:
         return object_of(content), b""
     if not (said.isascii() and said.isdigit() and len(said) < 12 and int(said) <= len(content)):
-        raise Malformed("Inference-Header-Content-Length is no length within the body.")
+        raise Malformed("Inference-Header-Content-Length is not a length within the body.")
     return object_of(content[: int(said)]), content[int(said) :]
 
 
@@ -210,7 +210,7 @@ def _instances(inputs: list[Tensor], name: str, most: int) -> list[Any]:
         raise _fault(f"the model's input is {name}", "/inputs/0/name")
     # before the rows are made: an empty tensor may have a shape of any number of rows
     if 0 in tensor.shape:
-        raise _fault("a dimension is 0; nothing can be predicted of that", "/inputs/0/shape")
+        raise _fault("a dimension is 0, so there is nothing to predict", "/inputs/0/shape")
     if isinstance(tensor.values, np.ndarray):
         rows = tensor.shape[0] if len(tensor.shape) == 2 else 1
         require_few(rows, most, "/inputs/0/shape")
@@ -224,8 +224,8 @@ def _records(inputs: list[Tensor], lists: Mapping[str, int], most: int) -> list[
     lengths = {_n_rows(tensor, lists) for tensor in inputs}
     if len(lengths) != 1 or lengths == {0}:
         raise _fault(
-            "each column is an input of as many values as there are rows, and at least one; a column of lists has the "
-            "shape [rows, elements]",
+            "all inputs must have the same number of rows, at least one: send one value per row, or the shape "
+            "[rows, elements] for a column of lists",
             "/inputs",
         )
     n_rows = lengths.pop()
@@ -283,7 +283,7 @@ def _wanted(document: dict[str, Any], parameters: dict[str, Any], loaded: Loaded
         own = own if isinstance(own, dict) else {}
         n_classes = own.get("classification", 0)
         if type(n_classes) is not int or not 0 <= n_classes <= MAX_TOP:
-            raise _fault(f"an integer from 1 to {MAX_TOP} was expected", f"/outputs/{at}/parameters/classification")
+            raise _fault(f"expected an integer from 1 to {MAX_TOP}", f"/outputs/{at}/parameters/classification")
         if n_classes and name not in ("scores", "probabilities"):
             raise _fault("only scores and probabilities have a classification", f"/outputs/{at}/parameters")
         wanted[name] = _Output(bool(own.get("binary_data", binary)), n_classes)

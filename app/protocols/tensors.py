@@ -92,7 +92,7 @@ def _binary_size(entry: dict[str, Any], where: str) -> int | None:
         raise _fault("parameters are an object", f"{where}/parameters")
     n_bytes = parameters.get("binary_data_size")
     if n_bytes is not None and (type(n_bytes) is not int or n_bytes < 0):
-        raise _fault("a number of bytes was expected", f"{where}/parameters/binary_data_size")
+        raise _fault("expected a number of bytes", f"{where}/parameters/binary_data_size")
     return n_bytes
 
 

@@ -88,7 +88,9 @@ class Uploads:
                     sent(state.offset, "")
                 failures = 0 if state.offset > before else failures + 1
                 if failures == _ATTEMPTS:
-                    raise ClientError(f"The upload {state.id} does not go on: {state.offset} of {size} bytes have come")
+                    raise ClientError(
+                        f"The upload {state.id} makes no progress: {state.offset} of {size} bytes have arrived"
+                    )
             opened.seek(0)
             return state.id, hashlib.file_digest(opened, "sha256").hexdigest()
 

@@ -58,4 +58,6 @@ def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, OSError, ValueError):
-        raise InvalidInput("Unknown time zone", [Item(f"no time zone is called {name!r:.80}", "/time_zone")]) from None
+        raise InvalidInput(
+            "Unknown time zone", [Item(f"there is no time zone named {name!r:.80}", "/time_zone")]
+        ) from None

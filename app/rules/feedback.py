@@ -143,7 +143,7 @@ def claim(session: Session, ids: list[str], job_id: str) -> None:
     """Let a job have feedback, in the caller's transaction; raises Conflict where another has some of it."""
     taken = session.scalars(update(F).where(F.id.in_(ids), waiting()).values(job_id=job_id).returning(F.id)).all()
     if len(taken) != len(ids):
-        raise Conflict("another request makes rows of the same feedback")
+        raise Conflict("another request is appending the same feedback")
 
 
 def _checked(

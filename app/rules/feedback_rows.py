@@ -48,7 +48,7 @@ def append_feedback(
     rows = {id: row for id, row in given if row is not None}
     if not rows:
         why = f"none of the {len(given)} that wait fits the dataset" if given else "none waits"
-        raise NoFeedback(f"no feedback can be made into rows: {why}")
+        raise NoFeedback(f"no feedback can become rows: {why}")
 
     def claim_and(job: tables.Job) -> None:
         claim(session, list(rows), job.id)

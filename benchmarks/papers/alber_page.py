@@ -23,11 +23,11 @@ def page(results: Results, pictures: Path) -> str:
     """The page below its title."""
     parts = [
         "WW is [`weston_watkins`](../methods/relative_margins.md), CS `crammer_singer`, OVR `one_vs_rest` and LLW "
-        "[`lee_lin_wahba`](../methods/absolute_margins.md). The LSHTC collections cannot be had; the three sets of "
-        "texts below replace them. The text of the paper at hand has neither the numbers of its tables nor those of "
-        "its pictures, so that ours are beside what it says of them.",
+        "[`lee_lin_wahba`](../methods/absolute_margins.md). The LSHTC collections are not available; the three "
+        "sets of texts below replace them. We had the text of the paper without the numbers of its tables and "
+        "figures, so we compare our numbers with the statements in its text.",
         _data(results),
-        part(results, "table 1", "Table 1: beside an exact solver", lambda: _table_1(results)),
+        part(results, "table 1", "Table 1: comparison with an exact solver", lambda: _table_1(results)),
         part(results, "figure 2", "Figure 2: speed-up", lambda: _figure_2(results, pictures)),
         part(results, "tables", "Figure 3: time against C", lambda: _figure_3(results, pictures)),
         part(results, "tables", "Tables 3 to 5: error, sparsity and F1 against C", lambda: _all_tables(results)),
@@ -58,9 +58,9 @@ def _table_1(results: Results) -> str:
                 rows.append([*row, f"{numbers['nonzero_duals']:.1f}"])
     header = ["set", "machine", "C", "objective here", "exact", "difference", "error here, %", "exact, %", "dual, %"]
     return (
-        "The paper compares with Shark; here the other solver is Clarabel's interior point method, through CVXPY, on "
-        f"the whole primal program. Each set has {MOST_ROWS} rows for training at most, in a single run; ours is asked "
-        f"for a gap of 1e-6.\n\n{table(header, rows)}"
+        "The paper compares with Shark. We compare with Clarabel's interior point method, called through CVXPY, "
+        f"on the whole primal program. Each set has at most {MOST_ROWS} training rows, and each number is from a "
+        f"single run. Our solver trains to a gap of 1e-6.\n\n{table(header, rows)}"
     )
 
 
@@ -89,19 +89,21 @@ def _figure_2(results: Results, pictures: Path) -> str:
     header = ["set", "machine", "", "times as fast", "least", "most"]
     return (
         picture(pictures / "alber_figure_2.svg", panels, "Speed-up by shards, modelled")
-        + "\nShards are not run but forecast (`solvers/linear/sharded/linear_shards.py`), one thread each, at one "
-        "epoch, with 10 Gbit/s and half a millisecond a round as between the paper's machines; classes of LSHTC-2011 "
-        "are given sizes in inverse proportion to their ranks. *tournament* is the paper's for WW and *mean* for "
-        "LLW, *scores* and *sums* are ours. An epoch of "
-        "one way does not bring as much as one of another: LLW takes 57 by *mean* where it takes 7 by *sums* (20news, "
+        + "\nThe figure shows a forecast (`solvers/linear/sharded/linear_shards.py`), not a run of shards. It "
+        "assumes one thread per shard, one epoch, and 10 Gbit/s and half a millisecond per round, as between the "
+        "paper's machines. The sizes of LSHTC-2011's classes are assumed to be inversely proportional to their "
+        "ranks. *tournament* (for WW) and *mean* (for LLW) are the paper's exchanges; *scores* and *sums* are "
+        "ours. Epochs of different exchanges make different progress: LLW takes 57 epochs with *mean* and 7 with "
+        "*sums* (20news, "
         "C = 1, gap 0.01, `python -m benchmarks.bench_shards --parts alternation --sizes 2`). "
-        f"The ordinate is a model, not a measurement.\n\n{table(header, rows)}\n"
-        "The paper's WW-MC trains on 16 cores of one machine. Its counterpart is not here: `weston_watkins` and "
-        "`lee_lin_wahba` without class shards train on one thread whatever `threads` says.\n\n"
-        "By the clock on the wall, medians of pairs in turns, on two cores that others used, too, so that less than "
-        "two cores were free. Processes are two class shards that exchange over a Redis of the same machine, "
-        "by *scores* or *sums*, an epoch beside one of the method without shards: with few classes the exchange takes "
-        "longer than the computing that it spares, which the plan of a job predicts."
+        f"The vertical axis is a model, not a measurement.\n\n{table(header, rows)}\n"
+        "The paper's WW-MC trains on 16 cores of one machine. We have no counterpart: without class shards, "
+        "`weston_watkins` and `lee_lin_wahba` train on one thread, whatever the value of `threads`.\n\n"
+        "The table has wall-clock times: medians of alternating pairs on two cores that other programs used, "
+        "too, so less than two cores were free. *two processes* are two class shards that exchange *scores* or "
+        "*sums* over a Redis on the same machine. The table compares one epoch with an epoch of the method "
+        "without shards. With few classes, the exchange takes longer than the computation that it saves; the plan "
+        "of a job predicts this."
     )
 
 
@@ -118,17 +120,17 @@ def _figure_3(results: Results, pictures: Path) -> str:
         }
         panels.append(Panel(name, "C", "processor seconds", lines, "log", "log"))
     return picture(pictures / "alber_figure_3.svg", panels, "Processor seconds by C") + (
-        "\nTo a certified gap of 0.01, one thread. Where the limit of 3 s ended a training, the table has its gap. "
-        "LIBLINEAR stops by its own default; where it took more than the limit there is no point. Each "
-        "point is a single run."
+        "\nTraining to a certified gap of 0.01, on one thread. If a training stopped at the limit of 3 s, the "
+        "table shows its gap. LIBLINEAR stops by its own default rule; if it took longer than the limit, there is "
+        "no point. Each point is a single run."
     )
 
 
 def _all_tables(results: Results) -> str:
     said = (
-        "Each number is of a single run. Every row has one label, so that micro F1 is 100 less the error; the paper "
-        "prints it, too. The rows of gaps name the models that were ended before a gap of 0.01: their numbers are not "
-        "those of the optimum, and no verdict below rests on them."
+        "Each number is from a single run. Every row has one label, so micro F1 is 100 minus the error; the "
+        "paper prints it, too. The rows of gaps show the models that stopped before a gap of 0.01. Their numbers "
+        "are not those of the optimum, and no verdict below depends on them."
     )
     return "\n\n".join([said, *(_tables(results, name) for name in results.names("tables", "set"))])
 
@@ -160,8 +162,8 @@ def _speed_up_claim(results: Results) -> list[Claim]:
     if not times:
         return []
     why = (
-        "Figure 2 above: the sets that could be run have few classes and little to compute between two exchanges; what "
-        "is forecast at the paper's sizes is in its picture."
+        "Figure 2 above: the sets that we could run have few classes and little computation between two "
+        "exchanges; the figure has the forecast at the paper's sizes."
     )
     says = "Two cores, each with a class shard, are faster than one"
     return [Claim(says, min(times.values()) > 1, f"times as fast: {order(times)}", "time of an epoch", why)]
@@ -204,7 +206,7 @@ def _claims(results: Results) -> list[Claim]:
             Claim(
                 f"WW and CS have smaller errors than OVR ({name})", max(least["WW"], least["CS"]) < least["OVR"],
                 f"least error over the C with a gap of 0.01, %: {order(least)}", gap,
-                "a guess: 20news has many rows a class, the others few.",
+                "a guess: 20news has many rows per class, the others have few.",
             )
         )  # fmt: skip
         sparse = {SHORT[m]: at(name, m, "nonzero_weights").get("1", float("nan")) for m in SHORT}
@@ -213,7 +215,7 @@ def _claims(results: Results) -> list[Claim]:
                 f"WW has the sparsest W, LLW is never sparse ({name})",
                 sparse["WW"] <= min(sparse["CS"], sparse["OVR"]) and sparse["LLW"] == max(sparse.values()),
                 f"non-zeros at C = 1, %: {order(sparse)}", largest_gap(name, SHORT, ["1"]),
-                "the rows of non-zeros above, which differ little; no run explains it.",
+                "the rows of non-zeros above differ little; no run explains the order.",
             )
         )  # fmt: skip
         errors = at(name, "lee_lin_wahba", "error")
@@ -224,7 +226,7 @@ def _claims(results: Results) -> list[Claim]:
                 f"least error {errors.get(best, float('nan')):.2f} % at C = {best}, "
                 f"{errors.get('1', float('nan')):.2f} % at C = 1",
                 largest_gap(name, ["lee_lin_wahba"], errors),
-                "the rows of LLW above; where there is a gap it ended before its optimum.",
+                "the rows of LLW above; a row with a gap stopped before the optimum.",
             )
         )  # fmt: skip
         times = at(name, "weston_watkins", "seconds")
@@ -237,8 +239,8 @@ def _claims(results: Results) -> list[Claim]:
                     f"WW is faster than LIBLINEAR's CS at every C ({name})", min(ratios) > 1,
                     f"{min(ratios):.2g} to {max(ratios):.3g} times as fast, one thread each (the paper has 16 to 1)",
                     largest_gap(name, ["weston_watkins"], common),
-                    "Figure 3 above; ours stops at a certified gap of 0.01, LIBLINEAR by its own "
-                    "rule, at a gap that was not measured.",
+                    "Figure 3 above; our solver stops at a certified gap of 0.01, LIBLINEAR by its own rule, at "
+                    "a gap that we did not measure.",
                 )
             )  # fmt: skip
     return found

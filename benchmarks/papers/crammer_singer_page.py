@@ -16,11 +16,13 @@ def page(results: Results, pictures: Path) -> str:
     parts = [
         "[`continuous_code`](../methods/output_codes.md) designs codes, [`spoc`](../methods/kernel_machines.md) is the "
         "multi-class machine, [`crammer_singer`](../methods/relative_margins.md) its linear form. The paper measures "
-        "one thing only, the time of its algorithm (Figure 5); its programs are compared by their sizes (Table 1). "
-        "All sets here come with scikit-learn; points of Figure 5 are generated as in the paper.",
+        "only the time of its algorithm (Figure 5), and compares its programs by their sizes (Table 1). All sets "
+        "here come with scikit-learn; the points of Figure 5 are generated as in the paper.",
         part(results, "designs", "Table 1: sizes of the programs", lambda: _table_1(results)),
         part(results, "figure 5", "Figure 5: time of the quadratic design", lambda: _figure_5(results, pictures)),
-        part(results, "kernels", "Designs with kernels, beside an independent solver", lambda: _kernels(results)),
+        part(
+            results, "kernels", "Designs with kernels: comparison with an independent solver", lambda: _kernels(results)
+        ),
         part(results, "designs", "Designs by norm, the whole code and column by column", lambda: _designs(results)),
         part(results, "programs", "Equation 13: a bounded norm, and a hard margin", lambda: _programs(results)),
         part(results, "codes", "Discrete codes designed for their machines", lambda: _codes(results)),
@@ -60,9 +62,11 @@ def _table_1(results: Results) -> str:
         "solved here",
     ]
     return (
-        f"The paper's formulas at our sizes, and what is solved in their place.\n\n{table(header, rows)}\n"
-        "The linear programs are solved over growing sets of constraints, so that the largest one has a part of the "
-        "km; the quadratic one is never written down, and of its km dual variables few are not zero."
+        "The table has the paper's formulas at our sizes, and the size that we solve instead."
+        f"\n\n{table(header, rows)}\n"
+        "The linear programs are solved over growing sets of constraints, so even the largest program has only "
+        "some of the km constraints. The quadratic program is never built; few of its km dual variables are "
+        "nonzero."
     )
 
 
@@ -79,12 +83,12 @@ def _figure_5(results: Results, pictures: Path) -> str:
     text = picture(pictures / "crammer_singer_figure_5.svg", panels, "Seconds of quadratic designs by points")
     return (
         f"{text}\n{table(['seconds at points', *sizes], rows)}\n"
-        "The paper compares with the quadratic programs of Matlab, which cannot be had; these are others, each in a "
-        "form that suits it. All are asked for an accuracy of 1e-6; ours is certified by its gap. Means over three "
-        "samples. Empty: above the limit of seconds or ended without a solution, "
-        "and not tried at more points, or not run yet. "
-        "*Clarabel, primal* is given the primal program, which has 8 + m variables and is at hand for the linear "
-        "kernel alone."
+        "The paper compares with Matlab's quadratic programming, which is not available here. We compare with "
+        "other solvers, each with a suitable form of the program. All solvers have a target accuracy of 1e-6; "
+        "ours is certified by its gap. The table has means over three samples. An empty cell means that the "
+        "solver exceeded the time limit or ended without a solution, and was not tried at more points, or was not "
+        "run yet. *Clarabel, primal* solves the primal program, which has 8 + m variables and exists only for the "
+        "linear kernel."
     )
 
 
@@ -104,7 +108,8 @@ def _kernels(results: Results) -> str:
         "certified gap",
     ]
     return (
-        f"Equation 29 at beta = 1, `spoc` and an interior point solver of the whole program.\n\n{table(header, rows)}"
+        "Equation 29 at beta = 1, solved by `spoc` and by an interior point solver of the whole program."
+        f"\n\n{table(header, rows)}"
     )
 
 
@@ -120,11 +125,12 @@ def _designs(results: Results) -> str:
             rows.append([name, design, f"{numbers[0]:.6g}", gap, *(f"{error:.1f}" for error in errors)])
     header = ["set", "design", "objective", "certified gap", "training error, %", "test error, %"]
     return (
-        "For one-vs-rest machines with a constant feature, beta = 1. Column by column every column is the best one "
-        "beside those before it (equation 32), and the whole no optimum. For l1 and l2 the norm of the whole code is "
-        "the sum of those of its columns; for linf the penalty of a new column may be what the norm of the whole code "
-        "grows by (`column_norm: whole`, *column by column*) or its own norm as equation 32 has it (`column_norm: "
-        f"column`); the objective is that of the whole code in both.\n\n{table(header, rows)}"
+        "For one-vs-rest machines with a constant feature, beta = 1. *column by column* adds the best column "
+        "given the columns before it (equation 32); the resulting code is not an optimum. For l1 and l2, the norm "
+        "of the whole code is the sum of the norms of its columns. For linf, the penalty of a new column is "
+        "either the increase of the norm of the whole code (`column_norm: whole`, *column by column*) or the "
+        "column's own norm, as in equation 32 (`column_norm: column`). The objective is that of the whole code in "
+        f"both cases.\n\n{table(header, rows)}"
     )
 
 
@@ -141,9 +147,10 @@ def _programs(results: Results) -> str:
             rows.append([name, program, *numbers, *(f"{error:.1f}" for error in errors)])
     header = ["set", "program", "objective", "certified gap", "least margin", "training error, %", "test error, %"]
     return (
-        "`program: norm` has the least sum of losses among codes of a norm of at most `radius`, `program: hard` the "
-        "least norm without any loss; for the same machines as above. The objective of a hard margin with l2 is "
-        f"half the squared norm. A least margin of 1 is a sample without loss.\n\n{table(header, rows)}"
+        "`program: norm` minimises the sum of losses over codes with a norm of at most `radius`. `program: hard` "
+        "minimises the norm over codes without any loss. Both use the same machines as above. The objective of a "
+        "hard margin with l2 is half the squared norm. A least margin of 1 means a sample without loss."
+        f"\n\n{table(header, rows)}"
     )
 
 
@@ -157,9 +164,9 @@ def _codes(results: Results) -> str:
             rows.append([name, f"`{code}`", f"{columns:.0f}", *(f"{100 * error:.1f}" for error in errors)])
     header = ["set", "code", "columns", "training error, %", "test error, %"]
     return (
-        "`output_code` with machines for a random code, and with a code of -1 and +1 designed for the answers "
-        f"of those machines: the first column by Theorem 1 (section 3), each later one by a descent of our own, "
-        "for which the paper has no algorithm."
+        "The table compares `output_code` with machines for a random code, and with a code of -1 and +1 that is "
+        "designed for the predictions of those machines. The first column follows Theorem 1 (section 3). The "
+        "paper has no algorithm for the later columns; we use a descent method of our own."
         f"\n\n{table(header, rows)}"
     )
 
@@ -171,8 +178,9 @@ def _bounds(results: Results) -> str:
         rows.append([name, *(f"{results.value('bounds', name, 'spoc', '', key):.3g}" for key in keys)])
     header = ["set", "norm of M", "R", "least margin", "Corollary 2", "Corollary 3, least", "Corollary 3, most"]
     return (
-        "Corollaries 2 and 3 with delta = 0.05 for machines at C = 10,000 (nan: the sample is not separated). Bounds "
-        f"on a probability above 1 say nothing: with samples like these they serve to compare machines.\n\n"
+        "The table has Corollaries 2 and 3 with delta = 0.05 for machines at C = 10,000 (nan: the sample is not "
+        "separated). A bound on a probability above 1 is vacuous: with samples like these, the bounds only serve "
+        "to compare machines.\n\n"
         f"{table(header, rows)}"
     )
 
@@ -211,7 +219,8 @@ def _claims(results: Results) -> list[Claim]:
                 f"at {last} points {best / ours:.2g} times as fast as the fastest one of the dual program, and "
                 f"{primal / ours:.2g} times as fast as that of the primal program",
                 1e-6,
-                "Figure 5 above; a guess: the paper's generic solver, which cannot be had, was slower than these.",
+                "Figure 5 above; a guess: the paper's generic solver, which is not available here, was slower "
+                "than these.",
             )
         )
     if differences:

@@ -16,7 +16,7 @@ NO_GAP = "not kept"
 CURVES = {
     "test error": ("%", "errors", "Test error by round"),
     "solver's seconds": ("s", "solver_seconds", "Seconds of the solver by round"),
-    "total seconds": ("s", "total_seconds", "Seconds of all by round"),
+    "total seconds": ("s", "total_seconds", "Total seconds by round"),
 }
 
 
@@ -25,18 +25,19 @@ def page(results: Results, pictures: Path) -> str:
     names = _complete(results)
     rounds = max((results.value("figures", name, "CW", "", "rounds") for name in names), default=0.0)
     parts = [
-        "CW is [`multiboost_cw`](../methods/boosting.md) with up to ten sweeps a round, CW-1 its stage-wise form with "
-        "C = 1e8 as in the paper; the others are `multiboost`, `adaboost_ecc`, `adaboost_mh` and `adaboost_mo`. "
-        "Weak learners are stumps. AdaBoost.MH has one stump a round that all classes share, each with its own sign "
-        "(`sharing: sign`); by default `adaboost_mh` here has a stump for every class. AdaBoost.MO has a stump for "
-        "every column of its code. The paper prints its numbers in pictures only, so that ours are beside what its "
-        "text says of them.",
+        "CW is [`multiboost_cw`](../methods/boosting.md) with up to ten sweeps per round, and CW-1 is its "
+        "stage-wise form with C = 1e8 as in the paper; the others are `multiboost`, `adaboost_ecc`, `adaboost_mh` and "
+        "`adaboost_mo`. "
+        "Weak learners are stumps. AdaBoost.MH has one stump per round that all classes share, each class with "
+        "its own sign (`sharing: sign`); the default of `adaboost_mh` is a stump for every class. AdaBoost.MO has a "
+        "stump for every column of its code. The paper shows its numbers only in figures, so we compare our numbers "
+        "with the statements in its text.",
         _data(results, rounds),
         part(results, "figures", "Figures 1 to 5: test error and time by round", lambda: _figures(results, pictures)),
-        part(results, "figure 6", "Figure 6: sweeps a round, and L-BFGS-B", lambda: _sweeps(results, pictures)),
+        part(results, "figure 6", "Figure 6: sweeps per round, and L-BFGS-B", lambda: _sweeps(results, pictures)),
         "## What agrees, and what does not",
-        "The runs kept no gaps. All verdicts are on the models after the rounds of the tables, which need not be at "
-        "the optimum over all weak learners.",
+        "The runs recorded no gaps. All verdicts are about the models after the rounds in the tables. These "
+        "models need not be at the optimum over all weak learners.",
         claims(_claims(results)),
     ]
     return "\n\n".join(parts)
@@ -55,10 +56,11 @@ def _data(results: Results, rounds: float) -> str:
         f"{table(['set', 'rows', 'features', 'classes', 'splits'], rows)}\n"
         "Each random split uses three quarters of the rows for training, as in the paper. Every method runs for at "
         f"most {rounds:.0f} rounds, without a time limit (the paper stops AdaBoost.MO after "
-        "1,000 s). C of CW and MultiBoost is chosen from 1e2 to 1e5, with fewer rounds on a fifth of the training rows "
-        "of each split. VOWEL, USPS and PENDIGITS are the paper's, of which larger ones are cut to the rows above; "
-        "digits replace MNIST; letter, satimage and segment the sets of images and signs, whose features cannot "
-        "be had. Two sets of the paper have no run and no stand-in here: ISOLET in Figure 1 and SCENE15 in Figure 6."
+        "1,000 s). C of CW and MultiBoost is chosen from 1e2 to 1e5, with fewer rounds, on a fifth of the "
+        "training rows of each split. VOWEL, USPS and PENDIGITS are the paper's sets; the larger ones are cut to "
+        "the rows above. digits replaces MNIST. letter, satimage and segment replace the sets of images and "
+        "signs, whose features are not available. We have neither a run nor a replacement for two sets of the "
+        "paper: ISOLET in Figure 1 and SCENE15 in Figure 6."
     )
 
 
@@ -94,7 +96,7 @@ def _table(results: Results) -> str:
             row += [results.cell("figures", name, who, "", key, ".3f") for key in ("solver", "total")]
             rows.append(row)
     header = ["set", "method", "rounds", "error at the last, %", "error at a tenth, %", "solver, s", "total, s"]
-    text = "Means and deviations over the splits; fewer rounds: the method found no better learner."
+    text = "Means and deviations over the splits. A method with fewer rounds found no better learner."
     return f"{text}\n\n{table(header, rows)}"
 
 
@@ -123,7 +125,7 @@ def _sweeps(results: Results, pictures: Path) -> str:
     return (
         picture(pictures / "lin_figure_6.svg", panels, "Objective and seconds by round")
         + f"\n{table(['set', 'solver', 'rounds', 'objective', 'seconds of the solver'], rows)}\n"
-        "C = 1e4; the number is tau_max. A solver with fewer rounds has taken 20 s."
+        "C = 1e4; the number after FCD is tau_max. A solver with fewer rounds stopped after 20 s."
     )
 
 
@@ -172,7 +174,7 @@ def _of_methods(results: Results) -> list[Claim]:
         Claim(
             "CW and CW-1 take less time than MultiBoost", min(slower.values()) > 1,
             ", ".join(f"MultiBoost takes {ratio:.3g} times as long as {who}" for who, ratio in slower.items()), NO_GAP,
-            "a guess: the two do not stop a round at the same accuracy.",
+            "a guess: the two do not end a round at the same accuracy.",
         )
     )  # fmt: skip
     for who in OURS:
@@ -182,7 +184,8 @@ def _of_methods(results: Results) -> list[Claim]:
             Claim(
                 f"AdaBoost.MO is much slower than {who}", min(mo.values()) > 2,
                 f"times as long as {who}: {order(mo)}", NO_GAP,
-                "a guess: the stumps of all columns are found in one pass over the binned features here.",
+                "a guess: our implementation finds the stumps of all columns in one pass over the binned "
+                "features.",
             )
         )  # fmt: skip
     return found
@@ -198,7 +201,7 @@ def _of_sweeps(results: Results) -> list[Claim]:
         two = results.value("figure 6", name, "FCD 2", "", "last objective")
         found.append(
             Claim(
-                f"FCD with two sweeps comes to an accurate solution in less time than L-BFGS-B ({name})",
+                f"FCD with two sweeps reaches an accurate solution in less time than L-BFGS-B ({name})",
                 seconds["FCD 2"] < seconds["L-BFGS-B"] and two <= 1.05 * least,
                 f"{seconds['FCD 2']:.3g} s and {seconds['L-BFGS-B']:.3g} s, {two / least:.3f} times the least "
                 "objective",

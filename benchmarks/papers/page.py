@@ -82,11 +82,11 @@ def claims(found: Sequence[Claim]) -> str:
     text += "\n*Largest gap*: the largest relative gap of the models that a row compares."
     if any(claim.verdict == "open" for claim in found):
         text += (
-            " *Open*: a model that the row compares was ended at a gap above 0.01. Its numbers are not those of the "
-            "optimum, so there is no verdict."
+            " *Open*: a model that the row compares stopped at a gap above 0.01. Its numbers are not those of "
+            "the optimum, so there is no verdict."
         )
     text += "\n"
-    return text + ("\nWhy not:\n\n" + "\n".join(reasons) + "\n" if reasons else "")
+    return text + ("\nReasons for disagreement:\n\n" + "\n".join(reasons) + "\n" if reasons else "")
 
 
 def picture(path: Path, panels: Sequence[Panel], title: str) -> str:

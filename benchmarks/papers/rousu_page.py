@@ -64,20 +64,20 @@ def page(results: Results, pictures: Path) -> str:
     """The page below its title."""
     names = [name for name in SETS if results.has("data", name, "", "", "depth")]
     parts = [
-        "H-M3 is [`hm3`](../methods/label_sets.md) here, trained against all labelings as in the paper "
-        "(`labelings: all`) unless said otherwise; SVM is `node_svm`, H-SVM `hierarchical_svm`, H-RLS "
-        "`hierarchical_rls`. C = 1, as in the paper, and a certified relative gap of 0.01 (Figure 1: 0.001), where the "
-        "paper stops its own algorithm early.",
+        "H-M3 is [`hm3`](../methods/label_sets.md), trained against all labelings as in the paper (`labelings: "
+        "all`) unless stated otherwise. SVM is `node_svm`, H-SVM `hierarchical_svm` and H-RLS `hierarchical_rls`. "
+        "C = 1, as in the paper. We train to a certified relative gap of 0.01 (Figure 1: 0.001); the paper stops "
+        "its own algorithm early.",
         _data(results),
         "## Table 1: losses of H-M3 by the loss it is trained with",
         *(_table_1(results, name) for name in names),
-        "## Table 2: beside other algorithms",
-        "The paper does not say how the hierarchical loss of its Table 2 is scaled; for H-M3 its values are those of "
-        "the scaling by siblings in its Table 1, which ours have.",
+        "## Table 2: comparison with other algorithms",
+        "The paper does not say how it scales the hierarchical loss in its Table 2. For H-M3, its values equal "
+        "those of the scaling by siblings in its Table 1, so we use that scaling.",
         *(_table_2(results, name) for name in names),
         "## Table 3: precision and recall by level",
-        "Level 0 of WIPO-alpha is the section itself, which every document has, as every row here has the node 32. The "
-        "part of debian-tags has two levels, so that the last two levels of RCV1 have no counterpart.",
+        "Level 0 of WIPO-alpha is the section itself, which every document has; likewise, every row here has the "
+        "node 32. The part of debian-tags has two levels, so the last two levels of RCV1 have no counterpart.",
         *(_table_3(results, name) for name in names),
         part(results, "figure 1", "Figure 1: objective and errors over time", lambda: _figure(results, pictures)),
         "## What agrees, and what does not",
@@ -96,10 +96,10 @@ def _data(results: Results) -> str:
         rows[-1].append(f"{results.value('data', name, '', '', 'labels_per_row'):.2f}")
     sizes = "The paper has 2,500 and 5,000 documents, 34 nodes in 3 levels; and 1,372 and 358, 188 nodes in 3 levels."
     draws = "; ".join(_draws(results, name) for name in SETS if results.has("data", name, "", "", "depth"))
-    again = f"Examples are drawn at random: {draws}. After ± is the deviation over the draws."
-    header = ["the paper's set, which cannot be had", "in its place", "train", "test", "nodes", "depth", "labels a row"]
+    again = f"Examples are drawn at random: {draws}. The number after ± is the deviation over the draws."
+    header = ["the paper's set (not available)", "replacement", "train", "test", "nodes", "depth", "labels per row"]
     ended = (
-        "A training that takes long is ended before its gap is 0.01: the column *gap* has the mean gap of each row's "
+        "A long training is stopped before its gap is 0.01. The column *gap* has the mean gap of each row's "
         "runs, *draws* their number."
     )
     return f"{table(header, rows)}\n{sizes} {again} {ended}"
@@ -188,10 +188,11 @@ def _figure(results: Results, pictures: Path) -> str:
     gap = results.value("figure 1", "one path", "their Algorithm 1", "", "gap")
     return (
         picture(pictures / "rousu_figure_1.svg", panels, "Objective and errors of H-M3 over processor seconds")
-        + "\nWIPO-alpha's stand-in, the hierarchical loss without scaling. *block ascent* is `hm3`; *their Algorithm "
-        "1* is `benchmarks/papers/conditional_gradient.py`: conditional gradient steps on chunks of examples drawn by "
-        "their parts of the gap, with the most violating labeling found by dynamic programming where theirs solves a "
-        f"linear program. It has a gap of {gap:.2g} at its end, block ascent one of 0.001 or less."
+        + "\nThe figure uses the replacement of WIPO-alpha and the hierarchical loss without scaling. *block "
+        "ascent* is `hm3`. *their Algorithm 1* is `benchmarks/papers/conditional_gradient.py`: it takes "
+        "conditional gradient steps on chunks of examples, drawn in proportion to their share of the gap. It "
+        "finds the most violating labeling by dynamic programming; the paper solves a linear program. Its final "
+        f"gap is {gap:.2g}; that of block ascent is 0.001 or less."
     )
 
 
@@ -215,7 +216,7 @@ def _claims(results: Results) -> list[Claim]:
             Claim(
                 f"Flat SVM has the largest 0/1 loss ({name})", errors["SVM"] == max(errors.values()), order(errors),
                 gap,
-                "a guess: H-SVM differs from it only in what the machines below the first level see.",
+                "a guess: H-SVM differs from it only in the training rows of the machines below the first level.",
             )
         )  # fmt: skip
         recalls = {title: 100 * mean(name, method, "recall") for method, title in ALGORITHMS.items()}

@@ -38,8 +38,9 @@ TABLES = {
 def page(results: Results, pictures: Path) -> str:
     """The page below its title."""
     parts = [
-        "ORTHOGNL is [`orthogonal_transfer`](../methods/orthogonal_transfer.md) with alpha = 1 as in the paper; where "
-        "K then makes the objective not convex its diagonal is raised (`repair: raise`), which the paper did not need. "
+        "ORTHOGNL is [`orthogonal_transfer`](../methods/orthogonal_transfer.md) with alpha = 1 as in the paper. "
+        "If K makes the objective nonconvex, we raise its diagonal (`repair: raise`); the paper did not need "
+        "this. "
         "The others are `flat_multiclass`, `hierarchical_multiclass`, `transfer` and `tree_loss`. The paper's C is the "
         "number of examples times ours. All are trained to a certified gap of 0.01; the paper gives no accuracy.",
         "## Tables 1 and 5: data",
@@ -49,9 +50,9 @@ def page(results: Results, pictures: Path) -> str:
         _theirs(),
         "Here:",
         _ours(results, "1"),
-        "The paper's micro F1 is 100 less the 0/1 loss, and so left out. Bold: the best, and those that a paired "
-        f"two-sided t-test over the splits does not distinguish from it at {SIGNIFICANCE}. "
-        f"*By far* is {BY_FAR:g} points here.",
+        "The paper's micro F1 is 100 minus the 0/1 loss, so the tables omit it. Bold marks the best method, and "
+        f"those that a paired two-sided t-test over the splits does not distinguish from it at {SIGNIFICANCE}. "
+        f"Here, *by far* means {BY_FAR:g} points.",
         "## Other C",
         _ours(results, "10"),
         _ours(results, "100"),
@@ -68,10 +69,11 @@ def _sizes(results: Results) -> str:
         keys = ("nodes", "leaves", "total", "train")
         rows.append([f"here: {name}", *(f"{results.value('data', name, '', '', key):,.0f}" for key in keys)])
     return (
-        f"{table(['set', 'nodes', 'leaves', 'rows', 'of them train'], rows)}\n"
-        "RCV1 cannot be had. 20news are messages by newsgroup, imclef07a radiographs with 80 features, docstrings "
-        "those of Python packages by module. *branching*: without the first-level nodes that have a single leaf below "
-        "them, as the paper's hierarchical subset; of docstrings that is the whole set. Up to 2,000 other rows test."
+        f"{table(['set', 'nodes', 'leaves', 'rows', 'training rows'], rows)}\n"
+        "RCV1 is not available. 20news has messages by newsgroup, imclef07a has radiographs with 80 features, "
+        "and docstrings has docstrings of Python packages by module. *branching* omits the first-level nodes with a "
+        "single leaf below them, like the paper's hierarchical subset; for docstrings that is the whole set. Up "
+        "to 2,000 other rows are used for testing."
     )
 
 
@@ -131,7 +133,8 @@ def _averaging(results: Results, pictures: Path) -> str:
         panels.append(Panel(name, "iterations", "objective", drawn, "log"))
     return (
         picture(pictures / "zhou_bounds.svg", panels, "Bounds of dual averaging by iteration")
-        + f"\nTheir Algorithm 1 (`algorithm: rda`). {' '.join(said)} Lower bounds below 0 are not drawn."
+        + f"\nThe figure shows the paper's Algorithm 1 (`algorithm: rda`). {' '.join(said)} "
+        "Lower bounds below 0 are not drawn."
     )
 
 
@@ -168,7 +171,7 @@ def _claims(results: Results) -> list[Claim]:
             "C from 1 to 100 makes no significant difference", max(change.values()) < 1.0,
             f"largest change of the 0/1 loss, points: {order(change)}",
             _largest_gap(results, results.names("tables", "set"), ["1", "10", "100"]),
-            "the tables with C = 10 and 100; a guess: at C = 1 the machines are near to class means.",
+            "the tables with C = 10 and 100; a guess: at C = 1 the machines are close to class means.",
         )
     )  # fmt: skip
     return found
@@ -193,6 +196,7 @@ def _changes(results: Results, who: str) -> list[float]:
 def _why(name: str) -> str:
     kind = "images with dense features" if name.startswith("imclef") else "other texts than RCV1"
     return (
-        f"a guess: {kind}, and 500 rows for training where the paper has thousands; no run separates these causes. The "
+        f"a guess: {kind}, and 500 training rows instead of the paper's thousands; no run separates these "
+        "causes. The "
         "order differs from C to C: see the tables with C = 10 and 100."
     )

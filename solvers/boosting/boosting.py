@@ -56,9 +56,7 @@ class Boosting(Solver[P]):
         name = params.weak_learner
         if name == "tree":
             if params.weak_params:
-                raise ParamsError(
-                    [("/weak_params", "weak_learner tree takes no weak_params; they are for another method")]
-                )
+                raise ParamsError([("/weak_params", "weak_learner tree has no weak_params; remove them")])
             return
         method = all_methods().get(name)
         if method is None:

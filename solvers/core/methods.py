@@ -66,19 +66,15 @@ def _no_number(given: Any) -> str | None:
     """What is wrong with what lies beyond a bound because it is no number that bounds are for."""
     if isinstance(given, int) or math.isfinite(float(given)):
         return _fault(given, 0.0)
-    return (
-        "a finite number was expected, not infinity"
-        if math.isinf(float(given))
-        else "a number was expected, and nan is none"
-    )
+    return "expected a finite number, got infinity" if math.isinf(float(given)) else "expected a number, got NaN"
 
 
 def _fault(given: Any, kept: Any) -> str | None:
     """What is wrong with a string or a truth value that was read as something else; the description has none so."""
     if not isinstance(given, str | bool) or isinstance(kept, type(given)):
         return None
-    expected = "true or false was expected" if isinstance(kept, bool) else "a number was expected, written as 0.5"
-    return f"{expected}, not {'a string' if isinstance(given, str) else 'a truth value'}"
+    expected = "true or false" if isinstance(kept, bool) else "a number such as 0.5"
+    return f"expected {expected}, got {'a string' if isinstance(given, str) else 'true or false'}"
 
 
 def _path(place: Sequence[int | str], params: Mapping[str, Any]) -> list[str]:

@@ -141,7 +141,7 @@ class Problem:
             raise ProblemError(f"X has {n} rows and {d} features; at least one of each is needed")
         index = np.asarray(y)
         if index.shape != (n,):
-            raise ProblemError(f"y has shape {index.shape}; X has {n} rows, so ({n},) was expected")
+            raise ProblemError(f"y has shape {index.shape}; expected ({n},), as X has {n} rows")
         if not np.issubdtype(index.dtype, np.integer):
             raise ProblemError(f"y must contain integer class indices; got dtype {index.dtype}")
         names = tuple(map(str, range(int(index.max()) + 1))) if classes is None else tuple(classes)
@@ -186,7 +186,7 @@ class Problem:
         given = sp.csr_matrix(labels, dtype=bool)
         if given.shape != (n, taxonomy.n_nodes):
             raise ProblemError(
-                f"labels have shape {given.shape}; {(n, taxonomy.n_nodes)}, rows and nodes of the tree, was expected"
+                f"labels have shape {given.shape}; expected {(n, taxonomy.n_nodes)}, rows by nodes of the tree"
             )
         given.sum_duplicates()
         given.eliminate_zeros()
@@ -203,7 +203,7 @@ def _csr(X: Any) -> sp.csr_matrix:
     if not sp.issparse(X):
         X = np.asarray(X)
         if X.ndim != 2:
-            raise ProblemError(f"X has {X.ndim} dimensions; 2 were expected")
+            raise ProblemError(f"X has {X.ndim} dimensions; expected 2")
     try:
         matrix = sp.csr_matrix(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -222,7 +222,7 @@ def _weights(weights: ArrayLike | None, n: int) -> Floats:
         return np.ones(n)
     array = np.asarray(weights, dtype=np.float64)
     if array.shape != (n,):
-        raise ProblemError(f"weights have shape {array.shape}; ({n},) was expected")
+        raise ProblemError(f"weights have shape {array.shape}; expected ({n},)")
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise ProblemError("weights must be positive and finite")
     return array

@@ -42,7 +42,7 @@ def indicator_form(y: Any) -> tuple[str, int] | None:
         return "sparse", int(matrix.shape[1])
     if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind in "biuf":
         if not np.isin(y, (0, 1)).all():
-            raise ValueError("a y with two dimensions must be an indicator matrix of 0 and 1; it has other values")
+            raise ValueError("a two-dimensional y must be an indicator matrix of 0 and 1; it has other values")
         return "dense", y.shape[1]
     return None
 

@@ -205,5 +205,5 @@ def stored_candidates(tree: Taxonomy, arrays: Mapping[str, Array]) -> Ints32 | N
     if candidates is not None:
         stored_arrays.require_ascending("candidates", candidates, tree.n_nodes)
         if len(candidates) == 0:
-            raise stored_arrays.ArrayFault("the array candidates is empty; one node at least was expected")
+            raise stored_arrays.ArrayFault("the array candidates is empty; expected at least one node")
     return candidates

@@ -144,7 +144,7 @@ def of_names(
     """
     texts = [i for i, names in enumerate(sets) if isinstance(names, str)]
     if texts:
-        raise TaxonomyError(f"row {texts[0]} has the text {sets[texts[0]]!r:.80} for labels; a list was expected")
+        raise TaxonomyError(f"row {texts[0]} has the string {sets[texts[0]]!r:.80} as labels; expected a list")
     rows = [list(names) for names in sets]
     indptr = np.concatenate([[0], np.cumsum([len(names) for names in rows])]).astype(np.int64)
     return closed(tree, indptr, tree.find(name for names in rows for name in names), missing_parents)

@@ -16,7 +16,7 @@ class ArrayFault(ValueError):
 def require_shape(name: str, array: Array, *shape: int) -> None:
     """Raise ArrayFault unless ``array`` has that shape."""
     if array.shape != shape:
-        raise ArrayFault(f"the array {name} has the shape {array.shape}; {shape} was expected")
+        raise ArrayFault(f"the array {name} has the shape {array.shape}; expected {shape}")
 
 
 def require_floats(name: str, array: Array | None, *shape: int, half: bool = False) -> None:
@@ -27,7 +27,7 @@ def require_floats(name: str, array: Array | None, *shape: int, half: bool = Fal
     if array is None:
         return
     if array.dtype.kind != "f" or (array.dtype == np.float16 and not half):
-        raise ArrayFault(f"the array {name} has the type {array.dtype}; floating-point numbers were expected")
+        raise ArrayFault(f"the array {name} has the type {array.dtype}; expected floating-point numbers")
     require_shape(name, array, *shape)
 
 
@@ -41,9 +41,9 @@ def require_numbers(name: str, array: Array, *shape: int) -> None:
 def require_within(name: str, array: Array, least: int, end: int) -> None:
     """Raise ArrayFault unless ``array`` has one axis of signed integers, all from ``least`` to ``end - 1``."""
     if array.ndim != 1 or array.dtype.kind != "i":
-        raise ArrayFault(f"the array {name} has the shape {array.shape} of {array.dtype}; one of integers was expected")
+        raise ArrayFault(f"the array {name} has the shape {array.shape} and the type {array.dtype}; expected integers")
     if len(array) and not (least <= array.min() and array.max() < end):
-        raise ArrayFault(f"the array {name} runs from {array.min()} to {array.max()}; {least} to {end - 1} is allowed")
+        raise ArrayFault(f"the array {name} runs from {array.min()} to {array.max()}; expected {least} to {end - 1}")
 
 
 def require_ascending(name: str, array: Array, end: int) -> None:

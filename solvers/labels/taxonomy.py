@@ -56,7 +56,7 @@ class Taxonomy:
         above: dict[str, str] = {}
         for number, edge in enumerate(edges):
             if isinstance(edge, str) or len(edge) != 2:
-                raise TaxonomyError(f"edge {number} is {edge!r:.80}; a pair (parent, child) was expected")
+                raise TaxonomyError(f"edge {number} is {edge!r:.80}; expected a pair (parent, child)")
             parent, child = map(str, edge)
             if child == ROOT:
                 raise TaxonomyError(f"{parent!r:.80} has {ROOT!r} as a child; the top has no parent")
@@ -78,13 +78,15 @@ class Taxonomy:
         """
         numbers = np.asarray(parent)
         if numbers.shape != (len(names),) or not np.issubdtype(numbers.dtype, np.integer):
-            raise TaxonomyError(f"parent has shape {numbers.shape}; one integer for each of {len(names)} names is due")
+            raise TaxonomyError(
+                f"parent has shape {numbers.shape}; expected one integer for each of {len(names)} names"
+            )
         if len(names) and (numbers.min() < -1 or numbers.max() >= len(names)):
-            raise TaxonomyError(f"parent runs from {numbers.min()} to {numbers.max()}; -1 to {len(names) - 1} is due")
+            raise TaxonomyError(f"parent runs from {numbers.min()} to {numbers.max()}; expected -1 to {len(names) - 1}")
         above: dict[str, str] = {}
         for name, number in zip(names, numbers.tolist(), strict=True):
             if name == ROOT:
-                raise TaxonomyError(f"{ROOT!r} is the name of the top, and not among the others")
+                raise TaxonomyError(f"{ROOT!r} is the reserved name of the top; no other node can have it")
             if name in above:
                 raise TaxonomyError(f"the name {name!r:.80} is given twice")
             above[name] = ROOT if number == -1 else names[number]
@@ -269,7 +271,7 @@ class Taxonomy:
 def _fault(above: dict[str, str]) -> str:
     """Why these nodes with the parents they name are no tree."""
     if not above:
-        return "the label tree has no edge; at least one was expected"
+        return "the label tree has no edges; expected at least one"
     resolved: dict[str, bool] = {ROOT: True}
     for begin in above:
         trail, node = [], begin

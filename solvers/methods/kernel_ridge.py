@@ -117,7 +117,7 @@ class KernelRidge(Solver[KernelRidgeParams]):
             factor: tuple[Floats, bool] = scipy.linalg.cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
         except scipy.linalg.LinAlgError:
             raise ProblemError(
-                "1 / C is lost in rounding beside the kernel's values, so there is no solution: "
+                "1 / C is too small compared with the kernel's values, so there is no solution: "
                 "scale the columns, or lower C"
             ) from None
         return factor

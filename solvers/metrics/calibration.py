@@ -95,7 +95,10 @@ def expected_calibration_error(confidence: Floats, correct: Bools, bins: int = B
     """
     p, right = _checked(confidence), np.asarray(correct, bool)
     if bins < 1 or right.shape != p.shape:
-        raise ValueError(f"{bins} bins, {right.shape} answers to {p.shape} confidences; one answer each was expected")
+        raise ValueError(
+            f"confidences have the shape {p.shape}, correct has {right.shape}, bins is {bins}; expected one "
+            "value of correct for each confidence, and at least one bin"
+        )
     bin_of = np.clip(np.ceil(p * bins).astype(np.int64) - 1, 0, bins - 1)
     count = np.bincount(bin_of, minlength=bins)
     with np.errstate(invalid="ignore"):
@@ -109,7 +112,7 @@ def expected_calibration_error(confidence: Floats, correct: Bools, bins: int = B
 def _checked(p: Floats) -> Floats:
     values = np.asarray(p, np.float64)
     if values.ndim != 1 or len(values) == 0:
-        raise ValueError(f"probabilities have the shape {values.shape}; (n_samples,) of at least one was expected")
+        raise ValueError(f"probabilities have the shape {values.shape}; expected (n_samples,) with at least one")
     if not ((values >= 0) & (values <= 1 + 1e-9)).all():
         raise ValueError("values are not between 0 and 1")
     return values

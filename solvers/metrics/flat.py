@@ -28,7 +28,7 @@ def flat(y_true: NDArray[np.integer], y_pred: NDArray[np.integer], n_classes: in
         There are no rows.
     """
     if len(y_true) == 0:
-        raise ValueError("no rows to measure; at least one was expected")
+        raise ValueError("no rows to measure; expected at least one")
     counts = table(y_true, y_pred, n_classes)
     f1, seen = counts.f1, (counts.true > 0) | (counts.named > 0)
     unknown = int((y_true < 0).sum())

@@ -39,7 +39,7 @@ def hierarchical(tree: Taxonomy, y_true: NDArray[np.integer], y_pred: NDArray[np
         There are no rows.
     """
     if len(y_true) == 0:
-        raise ValueError("no rows to measure; at least one was expected")
+        raise ValueError("no rows to measure; expected at least one")
     true, predicted = ancestry(tree, y_true), ancestry(tree, y_pred)
     hits, has_true = (true == predicted) & (true >= 0), true >= 0
     measures = {

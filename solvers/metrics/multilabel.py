@@ -44,9 +44,11 @@ def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
     """
     shape = (predicted.shape[0], tree.n_nodes)
     if true.shape != shape or predicted.shape != shape:
-        raise ValueError(f"sets have shapes {true.shape} and {predicted.shape}; two of (n_samples, {tree.n_nodes}) fit")
+        raise ValueError(
+            f"sets have shapes {true.shape} and {predicted.shape}; expected (n_samples, {tree.n_nodes}) for both"
+        )
     if shape[0] == 0:
-        raise ValueError("no rows to measure; at least one was expected")
+        raise ValueError("no rows to measure; expected at least one")
     losses, own = set_losses(tree, true, predicted), [own_labels(sets, tree.parent) for sets in (true, predicted)]
     measures = {name: float(values.mean()) for name, values in losses.items()}
     counts = table(true, predicted)

@@ -59,7 +59,7 @@ class Outcomes:
         n_training: Ints | None = None,
     ) -> None:
         if evaluation.n_rows == 0:
-            raise ValueError("no rows to measure; at least one was expected")
+            raise ValueError("no rows to measure; expected at least one")
         self.evaluation = evaluation
         self.labels = evaluation.labels
         tree = self.labels.tree

@@ -162,7 +162,7 @@ class RankAccumulator:
     def placed(self) -> "Placed":
         """All that was taken; raises ValueError where there was nothing."""
         if not self._sizes:
-            raise ValueError("no rows to measure; at least one was expected")
+            raise ValueError("no rows to measure; expected at least one")
         indptr = np.concatenate([[0], np.cumsum(np.concatenate(self._sizes))])
         inverse = None if self._inverse is None else self._inverse[np.concatenate(self._labels)]
         return Placed(indptr, np.concatenate(self._places), inverse)

@@ -116,7 +116,7 @@ def _exhaustive(k: int) -> Code:
     if k > EXHAUSTIVE_CLASSES:
         raise CodeError(
             f"the exhaustive code of {k} classes has {2 ** (k - 1) - 1} columns; at most {EXHAUSTIVE_CLASSES} classes "
-            f"({2 ** (EXHAUSTIVE_CLASSES - 1) - 1} columns) are taken"
+            f"({2 ** (EXHAUSTIVE_CLASSES - 1) - 1} columns) are supported"
         )
     return _splits(k, np.arange(2 ** (k - 1) - 1))
 

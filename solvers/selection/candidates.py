@@ -174,7 +174,7 @@ def _families(candidate: Candidate) -> list[Family]:
 def _weight(params: Params) -> float:
     C = params.model_dump()["C"]
     if C is None:
-        raise ParamsError([("/C", "a number was expected, not null")])
+        raise ParamsError([("/C", "expected a number, got null")])
     return float(C)
 
 

@@ -127,7 +127,7 @@ class PoolModel(Model):
         for place, name in enumerate(json.loads(bytes(arrays["kinds"]))):
             kind = find_kind(name)
             if kind is None:
-                raise ValueError(f"models of the kind {name} are not known to this version")
+                raise ValueError(f"this version does not support models of the kind {name}")
             members.append(kind.from_arrays(classes, n_features, part_of(arrays, f"member{place}")))
         stored_arrays.require_floats("coefficients", arrays["coefficients"], max(1, len(members)))
         kept = ("reliability", "back_off", "tempering", "later_places")

@@ -151,7 +151,7 @@ def _inverse(X: sp.csr_matrix, ridge: NDArray[np.float64]) -> NDArray[np.floatin
     if fault == 0:
         G, fault = invert(G, lower=1, overwrite_c=1)
     if fault != 0:
-        raise ProblemError("regularization is lost in rounding beside the rows' products: raise it")
+        raise ProblemError("the regularization is too small compared with the products of the rows: raise it")
     for begin in range(0, n, _ROWS):
         stop = min(n, begin + _ROWS)
         block = G[begin:stop, begin:stop]

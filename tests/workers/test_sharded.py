@@ -420,7 +420,7 @@ def test_a_path_in_shards_is_refused_with_the_reason(database: Database, submit:
     with (
         pools(database, 2),
         database() as session,
-        pytest.raises(InvalidInput, match="followed in one worker") as refused,
+        pytest.raises(InvalidInput, match="runs in one worker") as refused,
     ):
         jobs.submit(session, request)
     assert [(item.pointer, item.detail) for item in refused.value.errors] == [

@@ -208,7 +208,7 @@ def test_cancelling_a_tuning_cancels_its_trials_and_trying_again_makes_them(
         assert held is not None
         assert jobs.cancel(session, id).state == "cancelled"
         assert leases.heartbeat(session, held) == "cancelling"
-        with pytest.raises(Conflict, match="with its tuning"):
+        with pytest.raises(Conflict, match="retry its tuning"):
             jobs.retry(session, _trials(database, id)[0].job)
         with pytest.raises(Conflict, match="still being cancelled"):
             jobs.retry(session, id)

@@ -99,7 +99,7 @@ class DecisionTreesModel(BoostedModel):
         features, thresholds, leaves = arrays["features"], arrays["thresholds"], arrays["leaves"]
         n_trees, n_leaves = leaves.shape
         if n_leaves & (n_leaves - 1) or n_leaves == 0:
-            raise stored_arrays.ArrayFault(f"the array leaves has {n_leaves} columns; a power of two was expected")
+            raise stored_arrays.ArrayFault(f"the array leaves has {n_leaves} columns; expected a power of two")
         stored_arrays.require_shape("features", features, n_trees, n_leaves - 1)
         stored_arrays.require_within("features", features.reshape(-1), -1, n_features)
         stored_arrays.require_floats("thresholds", thresholds, *features.shape)

@@ -130,7 +130,7 @@ def _products(h: Array, code: Array) -> Array:
 def _answers(h: Array, y: Array) -> tuple[Array, Array]:
     h, y = np.asarray(h), np.asarray(y)
     if h.shape != y.shape or h.ndim != 1 or len(h) == 0:
-        raise CodeError(f"answers of shape {h.shape} and labels of shape {y.shape}; one of each an example is needed")
+        raise CodeError(f"answers of shape {h.shape} and labels of shape {y.shape}; expected one of each per example")
     if not np.isin(h, (-1, 1)).all():
         raise CodeError("the answers of a classifier are -1 and +1")
     return h, y

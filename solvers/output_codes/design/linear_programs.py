@@ -100,7 +100,7 @@ class LinearProgram:
                 process.stdin.close()
             if process.returncode == -signal.SIGKILL:
                 raise ProblemError(
-                    "the process that solved a linear program was killed, as happens where memory runs out; fewer "
+                    "the process that solved a linear program was killed, probably because memory ran out; fewer "
                     "columns, or a smaller memory_mb, keep programs smaller"
                 )
             if process.returncode != 0:

@@ -196,7 +196,7 @@ class SetPoolModel(ClosedSetModel):
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "SetPoolModel":
         kind = find_kind(str(arrays["form"][0]))
         if kind is None:
-            raise ValueError(f"models of the kind {arrays['form'][0]} are not known to this version")
+            raise ValueError(f"this version does not support models of the kind {arrays['form'][0]}")
         tree, scored = stored_arrays.tree(classes, np.asarray(arrays["parent"])), None
         if "scored" in arrays:
             scored = np.asarray(arrays["scored"])

@@ -237,7 +237,7 @@ def test_open_inference_has_one_input_for_a_column_of_lists(client: TestClient) 
     assert "a list of 3 numbers is required" in refused.text
     one = {**vectors, "shape": [1, 3], "data": [1.0, 0.0, 0.5]}
     refused = client.post("/v2/models/v/infer", json={"inputs": [text, one]})
-    assert "as many values as there are rows" in refused.text
+    assert "all inputs must have the same number of rows" in refused.text
 
 
 def test_a_column_of_lists_is_asked_for_as_it_was_trained_on(client: TestClient) -> None:

@@ -253,7 +253,7 @@ WRONG: dict[str, Callable[[Members], bytes]] = {
     "another bit and its hash": _flipped_and_listed,
     "array that no manifest names": _relisted("model/more.npy", b"x"),
     "index out of range": _with_array("model/features", _out_of_range),
-    "another order of bytes": _with_array("model/W", lambda W: W.astype(W.dtype.newbyteorder())),
+    "a different byte order": _with_array("model/W", lambda W: W.astype(W.dtype.newbyteorder())),
     "shared bytes": _with_shared_bytes,
     "contents that are no JSON": _with("archive.json", b"{"),
     "another format": _contents(lambda contents: contents.update(format=2)),

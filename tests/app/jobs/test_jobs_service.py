@@ -98,7 +98,7 @@ def test_the_language_of_stop_words_that_is_found_out_stands_in_the_job(
 
 @pytest.mark.parametrize(
     ("languages", "said"),
-    [(None, "long enough to detect their language"), ("sr", "most texts are in the language sr, which has no")],
+    [(None, "too short to detect their language"), ("sr", "most texts are in the language sr, which has no")],
 )
 def test_a_language_without_a_list_is_refused(languages: str | None, said: str) -> None:
     found = languages and Languages(n_rows=30, shares=[LanguageShare(language=languages, share=1.0)])

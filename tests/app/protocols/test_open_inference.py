@@ -132,8 +132,8 @@ def test_an_error_says_what_is_wrong_where_clients_of_this_protocol_look(models:
         ({**SHAPES, "shape": [0, 2], "data": []}, "a dimension is 0"),
         ({**SHAPES, "shape": [2**62] * 8}, "4 values for a shape of"),
         ({**SHAPES, "shape": [2] + [1] * 8, "data": [1, 2]}, "at most 8 dimensions"),
-        ({**SHAPES, "shape": [1001, 1], "data": [1] * 1001}, "1 to 1000 are taken"),
-        ({**TEXT, "shape": [1001], "data": ["a"] * 1001}, "1 to 1000 are taken"),
+        ({**SHAPES, "shape": [1001, 1], "data": [1] * 1001}, "send 1 to 1000 instances"),
+        ({**TEXT, "shape": [1001], "data": ["a"] * 1001}, "send 1 to 1000 instances"),
         ("x", "an input has"),
     ],
 )

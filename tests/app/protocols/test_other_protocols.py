@@ -276,7 +276,7 @@ def test_too_many_instances_are_refused_before_anything_is_made_of_them(
         monkeypatch.setattr(module, "_instance" if module is frames else "_instances", None)
     path = "/label-studio/shapes/predict" if "tasks" in body else "/mlflow/shapes/invocations"
     given = {"json": body} if isinstance(body, dict) else {"content": body, "headers": {"Content-Type": "text/csv"}}
-    assert "1 to 1000 are taken" in problem(models.post(path, **given), 422)["message"]
+    assert "send 1 to 1000 instances" in problem(models.post(path, **given), 422)["message"]
 
 
 def test_the_names_of_features_are_listed_once_a_request(models: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

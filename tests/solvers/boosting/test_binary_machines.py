@@ -134,7 +134,7 @@ def test_only_methods_without_parts_are_taken_and_their_parameters_are_checked()
         ({"weak_learner": "one_vs_rst"}, r"weak_learner: .*did you mean 'one_vs_rest'"),
         ({"weak_learner": "multiboost_cw"}, "weak_learner: multiboost_cw cannot be"),
         ({"weak_learner": "one_vs_rest", "weak_params": {"C": -1.0}}, "weak_params/C: Input should be greater"),
-        ({"weak_params": {"C": 1.0}}, "weak_params: weak_learner tree takes no weak_params"),
+        ({"weak_params": {"C": 1.0}}, "weak_params: weak_learner tree has no weak_params"),
     ]
     for params, message in cases:
         with pytest.raises(ParamsError, match=message):

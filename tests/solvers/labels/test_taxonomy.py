@@ -108,7 +108,7 @@ def test_what_is_no_tree_is_refused_by_name(edges, message):
     ("names", "parent", "message"),
     [
         (["a", "a"], [-1, -1], "the name 'a' is given twice"),
-        (["a", "root"], [-1, 0], "'root' is the name of the top"),
+        (["a", "root"], [-1, 0], "'root' is the reserved name of the top"),
         (["a", "b"], [-1, 2], "runs from -1 to 2"),
         (["a", "b"], [-1], "one integer for each of 2 names"),
         (["a", "b"], [1, 0], "cycle"),

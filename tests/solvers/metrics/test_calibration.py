@@ -57,5 +57,5 @@ def test_what_is_no_probability_is_refused():
         calibration.log_loss(np.array([1.5]))
     with pytest.raises(ValueError, match="at least one"):
         calibration.log_loss(np.empty(0))
-    with pytest.raises(ValueError, match="one answer each"):
+    with pytest.raises(ValueError, match="one value of correct"):
         calibration.expected_calibration_error(np.array([0.5]), np.ones(2, bool))

@@ -94,7 +94,7 @@ def test_a_greedy_code_gets_better_with_every_column_and_may_miss_the_best():
 def test_answers_other_than_minus_and_plus_one_are_refused():
     with pytest.raises(CodeError, match=r"-1 and \+1"):
         best_first_column(np.array([0, 1]), np.array([0, 1]), 2)
-    with pytest.raises(CodeError, match="one of each an example"):
+    with pytest.raises(CodeError, match="expected one of each per example"):
         best_first_column(np.array([1, 1]), np.array([0]), 2)
     with pytest.raises(CodeError, match="at least two classes"):
         best_first_column(np.array([1]), np.array([0]), 1)

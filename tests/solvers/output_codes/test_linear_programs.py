@@ -108,7 +108,7 @@ def test_a_process_that_is_killed_is_told_as_want_of_memory(processes):
     next(solving)
     processes[0].kill()
     processes[0].wait()
-    with pytest.raises(ProblemError, match="was killed, as happens where memory runs out"):
+    with pytest.raises(ProblemError, match="was killed, probably because memory ran out"):
         next(solving)
 
 
