@@ -66,8 +66,9 @@ types: $(VENV)/installed-dev
 imports: $(VENV)/installed-dev
 	$(BIN)/lint-imports
 
+# Not --quiet: mkdocs would then drop its warnings before --strict counts them, and broken links would pass.
 docs-strict: $(VENV)/installed-dev
-	$(MKDOCS) build --strict --quiet
+	$(MKDOCS) build --strict
 
 coverage: $(VENV)/installed-dev
 	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term --cov-report=html:build/coverage $(PYTEST_ARGS)

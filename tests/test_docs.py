@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from app.config import Settings
+from app.formats.registry import FORMATS
 from app.jobs.routes import list_solvers
 from benchmarks import pictures
-from docs_site import commands, equations, formulas, generate, links, parameters, routes, settings
+from docs_site import commands, equations, formulas, generate, links, parameters, routes, settings, shapes
+from solvers.registry import SOLVERS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -21,8 +23,8 @@ COMMANDS_REFERENCE = commands.commands()
 
 @pytest.mark.parametrize("page", generate.PAGES)
 def test_generated_parts_of_the_reference_are_current(page: str) -> None:
-    # python -m docs_site.generate writes them
-    assert (ROOT / "docs" / page).read_text() == generate.generated(page)
+    current = (ROOT / "docs" / page).read_text() == generate.generated(page)
+    assert current, f"docs/{page} differs from the code: run .venv/bin/python -m docs_site.generate"
 
 
 @pytest.mark.parametrize(("name", "field"), Settings.model_fields.items())
@@ -85,6 +87,20 @@ def test_every_method_and_parameter_is_in_the_reference() -> None:
         assert section.removeprefix("## ").startswith(f"{solver.name}\n")
         for name in solver.params_schema["properties"]:
             assert f"\n| `{name}` |" in section
+
+
+def test_every_method_is_named_in_the_index_of_methods() -> None:
+    page = (ROOT / "docs/methods/index.md").read_text()
+    missing = [name for name in SOLVERS if f"`{name}`" not in page]
+    assert missing == [], "docs/methods/index.md does not name these methods"
+
+
+def test_every_format_of_datasets_is_in_the_tables_of_formats_and_of_shapes() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/reference/formats.md").read_text(), re.MULTILINE)
+    named = {name for row in rows for name in re.findall("`(.*?)`", row)}
+    assert set(FORMATS) - named == set(), "the table in docs/reference/formats.md has no row of these formats"
+    shown = {shape.file.rpartition(".")[2] for shape in shapes.DATASETS}
+    assert set(FORMATS) - shown == set(), "DATASETS in docs_site/shapes.py has no file of these formats"
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The file formats: one entry each, and `parse`, which reads a file of any of them.
 
-A new format is a module with a parser, an entry here, and its name in `DatasetFormat`.
+A new format is a module with a parser, an entry here, and its name in `DatasetFormat` and perhaps `EXTENSIONS`, both in
+`app/datasets/schemas.py`; CONTRIBUTING.md lists its tests and its documentation.
 """
 
 from __future__ import annotations

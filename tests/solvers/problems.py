@@ -94,7 +94,8 @@ def with_tree(problem: Problem) -> Problem:
 def settings(name: str, **params: Any) -> dict[str, Any]:
     """The parameters as the method takes them.
 
-    A kernel machine is made linear, and knows no precision but float64; a composite has that of its base method.
+    A kernel machine is made linear, and knows no precision but float64; a composite has that of its base method. A
+    method with a closed form is given no parameter that it lacks.
     Boosting corrects all weights, so that it reaches the optimum, and is given no parameter that its kind lacks.
     """
     if issubclass(SOLVERS[name], Boosting):
@@ -105,10 +106,10 @@ def settings(name: str, **params: Any) -> dict[str, Any]:
         return {key: value for key, value in given.items() if key in SOLVERS[name].Params.model_fields}
     if name == "label_trees":
         params = {"bias": 0.0} | params
-    if name in {"centroids", "complement_naive_bayes"}:
-        return {}
-    if name == "kernel_ridge":
-        return {"kernel": "linear"} | ({"C": params["C"]} if "C" in params else {})
+    if SOLVERS[name].handles.closed_form:
+        # without steps there is neither a tolerance nor a limit of epochs
+        given = {"kernel": "linear"} | {key: value for key, value in params.items() if key != "dtype"}
+        return {key: value for key, value in given.items() if key in SOLVERS[name].Params.model_fields}
     if not SOLVERS[name].handles.flat:
         params.pop("dtype", None)
     if SOLVERS[name].handles.kernels:

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings, target
 from hypothesis import strategies as st
 
 from app.datasets.schemas import ImportOptions
+from app.formats.detection import declared_format
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.registry import FORMATS, parse
@@ -39,10 +40,15 @@ def test_a_kept_input_is_read_or_refused(path: Path) -> None:
 
 def test_every_format_has_an_input_that_is_read() -> None:
     read = {path.suffix[1:] for path in DATASETS if path.stem == "good"}
-    assert read == set(FORMATS)
+    assert read == set(FORMATS), "each format has a file tests/corpus/datasets/good.FORMAT, of two rows or more"
     for path in (*DATASETS, *HIERARCHIES):
         if path.stem == "good":
             assert _read(path, path.suffix[1:]) >= 2
+
+
+@pytest.mark.parametrize("path", [path for path in DATASETS if path.stem == "good"], ids=lambda path: path.suffix[1:])
+def test_every_format_is_recognised_by_its_content(path: Path) -> None:
+    assert declared_format(path, ImportOptions()) == path.suffix[1:]
 
 
 def _changed(content: bytes, others: list[bytes], data: st.DataObject) -> bytes:

@@ -11,7 +11,7 @@ def test_every_method_tells_what_it_minimises_as_mathml_without_a_command_left_o
         if SOLVERS[each.name].chooses:
             assert (each.formula, each.mathml) == (None, None)
             continue
-        assert each.mathml is not None, each.name
+        assert each.mathml is not None, f"{each.name} has no formula: set it to what is minimised, in TeX"
         drawn = fromstring(each.mathml)
         assert drawn.tag.endswith("math")
         assert "\\" not in "".join(drawn.itertext()), each.name
