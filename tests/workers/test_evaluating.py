@@ -373,7 +373,7 @@ def test_evaluations_are_listed_by_model_version_and_dataset(session: Session, d
     assert [each.id for each in evaluations.page(session, dataset="more").items] == every[::2]
     first = evaluations.page(session, page_size=3)
     assert [each.id for each in evaluations.page(session, 3, first.next_page_token).items] == every[3:]
-    with pytest.raises(InvalidInput, match="name that, too"):
+    with pytest.raises(InvalidInput, match="give the model, too"):
         evaluations.page(session, version=1)
     with pytest.raises(NotFound):
         evaluations.get(session, "0" * 32)

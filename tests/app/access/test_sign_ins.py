@@ -110,7 +110,7 @@ def test_the_link_of_a_start_signs_an_administrator_in_once(browser: TestClient)
     assert "of-the-file · admin" in browser.get("/").text
     second = TestClient(browser.app).post("/sign-in", data=link)
     assert second.status_code == 401
-    assert "used already" in second.text
+    assert "already used" in second.text
 
 
 def test_without_the_file_of_the_key_the_start_names_the_page_that_asks_for_one(browser: TestClient) -> None:
