@@ -31,7 +31,7 @@ def test_missing_parents_are_refused_with_their_rows_where_that_is_asked_for():
 def test_unknown_labels_and_text_in_place_of_labels_are_named():
     with pytest.raises(TaxonomyError, match="'q'"):
         label_sets.of_names(TREE, [["a"], ["q"]])
-    with pytest.raises(TaxonomyError, match="row 1 has the text 'ab'"):
+    with pytest.raises(TaxonomyError, match="row 1 has the string 'ab'"):
         label_sets.of_names(TREE, [["a"], "ab"])
 
 
@@ -58,7 +58,7 @@ def test_a_problem_of_sets_has_them_in_place_of_class_indices():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (np.ones((3, 4)), r"\(3, 5\), rows and nodes"),
+        (np.ones((3, 4)), r"\(3, 5\), rows by nodes"),
         (np.ones((2, 5)), r"shape \(2, 5\)"),
         (np.zeros((3, 5)), "no example has a label"),
         (sp.csr_matrix(([1.0], ([1], [3])), shape=(3, 5)), "row 1 has 'e' but not 'a'"),
