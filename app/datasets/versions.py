@@ -74,7 +74,7 @@ def listed(session: Session, ref: str) -> list[DatasetVersion]:
         dataset = by_ref(session, tables.Dataset, ref, defer(tables.Dataset.statistics))
         query = select(V).where(V.dataset_id == dataset.id).options(defer(V.statistics)).order_by(V.number.desc())
         rows = session.scalars(query).all()
-        # each version appends rows or deletes some, never both
+        # each version appends rows or deletes some, never both; a dataset that is still imported has none
         before = [*(row.n_rows for row in rows[1:]), 0]
         return [
             DatasetVersion(
@@ -86,5 +86,5 @@ def listed(session: Session, ref: str) -> list[DatasetVersion]:
                 job=row.job_id,
                 created_at=moment(row.created_at),
             )
-            for row, former in zip(rows, before, strict=True)
+            for row, former in zip(rows, before, strict=False)
         ]

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.datasets import rows as dataset_rows
 from app.datasets import service as datasets
+from app.datasets import versions
 from app.datasets.schemas import NewDataset
 from app.errors import Conflict, InvalidInput, NotFound
 from app.jobs import service as jobs
@@ -151,8 +152,10 @@ def test_a_dataset_that_models_came_from_is_deleted_only_by_force(
 
 def test_a_cancelled_import_fails_its_dataset(session: Session) -> None:
     shown = datasets.register(session, NewDataset(name="d", format="svmlight"), _upload(ROWS))
+    assert versions.listed(session, "d") == []
     jobs.cancel(session, shown.job or "")
     assert datasets.get(session, "d").state == "failed"
+    assert versions.listed(session, "d") == []
     assert [item.state for item in datasets.page(session).items] == ["failed"]
     assert (datasets.n_folded(session), status(session).n_datasets) == (0, 1)
     with writing(session):
