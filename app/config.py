@@ -4,28 +4,23 @@ import difflib
 import logging
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib.util import find_spec
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Any, Self
-from urllib.parse import urlsplit
+from typing import Any
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AliasChoices, Field, ValidationError, field_validator
+from pydantic_settings import SettingsConfigDict
 
-from app.access.group_roles import Place, parse_groups, parse_place
+from app.access.sign_in_settings import PREFIX, SignInSettings
 from app.errors import SettingsError
 
-_PREFIX = "POLYMARGIN_"
-_HEADER = r"^[A-Za-z0-9-]{1,100}$"
 # variables that the client and the command line read
 _OTHERS = ("URL", "API_KEY")
 
 
-class Settings(BaseSettings):
+class Settings(SignInSettings):
     """Settings of an installation; the defaults suit the embedded service."""
 
-    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="ignore", frozen=True, populate_by_name=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True, populate_by_name=True)
 
     home: Path = Field(
         default_factory=lambda: Path.home() / ".polymargin",
@@ -229,77 +224,6 @@ class Settings(BaseSettings):
     session_seconds: float = Field(
         default=604800.0, gt=0, description="Seconds after which a browser must sign in to the dashboard again."
     )
-    openid_issuer: str = Field(
-        default="",
-        description="Issuer of an OpenID Connect provider, as its discovery document names it, for example "
-        "`https://id.example.org/realms/staff`: people sign in to the dashboard with their accounts there. It "
-        "requires `pip install 'polymargin[openid]'`. Default: none.",
-    )
-    openid_client_id: str = Field(default="", description="Client id of this service at the provider.")
-    openid_client_secret: SecretStr | None = Field(
-        default=None, description="Client secret of this service at the provider. Default: a public client."
-    )
-    openid_client_secret_file: Path | None = Field(
-        default=None, description="File with the client secret, instead of `POLYMARGIN_OPENID_CLIENT_SECRET`."
-    )
-    openid_scopes: str = Field(
-        default="openid profile email",
-        description="Scopes that the service asks the provider for, separated by blanks; some providers send groups "
-        "only for a scope `groups`.",
-    )
-    openid_groups_claim: str = Field(
-        default="groups",
-        description="Claim of the ID token, or else of the provider's user information, that lists a person's groups; "
-        "dots lead into objects: `realm_access.roles`.",
-    )
-    openid_name_claim: str = Field(
-        default="preferred_username",
-        description="Claim from which a person's name is made at the first sign-in. Without it the service takes "
-        "`email`, `name` or `sub`.",
-    )
-    public_url: str = Field(
-        default="",
-        description="Address at which browsers reach the dashboard, for example `https://polymargin.example.org`. The "
-        "provider sends people back to `/sign-in/openid/callback` at this address only.",
-    )
-    group_roles: str = Field(
-        default="",
-        description="Roles of groups, separated by semicolons: `ml-admins=admin; annotators=clerk; "
-        "legal=editor@legal`, the last in the workspace `legal`. The highest role of a person's groups counts; of "
-        "equal roles, the first.",
-    )
-    default_role: str = Field(
-        default="",
-        description="Role of people without a group in `POLYMARGIN_GROUP_ROLES`, such as `viewer` or `viewer@legal`. "
-        "Default: none, so they are refused.",
-    )
-    sign_in_proxies: str = Field(
-        default="",
-        description="Comma-separated addresses or networks of proxies that sign people in to the dashboard, such as "
-        "oauth2-proxy: `127.0.0.1,10.0.0.7`. The service takes the user from their headers, and ignores these "
-        "headers from all other addresses. List only proxies that remove them from what clients send. Default: none.",
-    )
-    proxy_user_header: str = Field(
-        default="X-Forwarded-User",
-        pattern=_HEADER,
-        description="Header in which these proxies name the user. It must always be the same for one person.",
-    )
-    proxy_name_header: str = Field(
-        default="X-Forwarded-Preferred-Username",
-        pattern=_HEADER,
-        description="Header from which a person's name is made at the first sign-in. Without it the service takes the "
-        "user.",
-    )
-    proxy_groups_header: str = Field(
-        default="X-Forwarded-Groups",
-        pattern=_HEADER,
-        description="Header in which these proxies list the user's groups, with commas between them.",
-    )
-    access_contact: str = Field(
-        default="",
-        description="Whom people should ask for access, for example `help@example.org`; the page that refuses them "
-        "shows it.",
-    )
     head_seconds: float = Field(
         default=10.0,
         gt=0,
@@ -381,101 +305,6 @@ class Settings(BaseSettings):
             raise ValueError("expected debug, info, warning or error")
         return level
 
-    @field_validator("group_roles")
-    @classmethod
-    def _known_groups(cls, text: str) -> str:
-        parse_groups(text)
-        return text
-
-    @field_validator("default_role")
-    @classmethod
-    def _known_role(cls, text: str) -> str:
-        if text.strip():
-            parse_place(text)
-        return text.strip()
-
-    @field_validator("sign_in_proxies")
-    @classmethod
-    def _known_proxies(cls, text: str) -> str:
-        _networks(text)
-        return text
-
-    @field_validator("openid_issuer")
-    @classmethod
-    def _safe_issuer(cls, url: str) -> str:
-        parts = urlsplit(url)
-        local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-        if url and (
-            not parts.hostname or parts.query or not (parts.scheme == "https" or (parts.scheme == "http" and local))
-        ):
-            raise ValueError("expected an https:// address without a query; http:// is allowed on loopback only")
-        return url
-
-    @field_validator("public_url")
-    @classmethod
-    def _origin(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if url and (
-            parts.scheme not in ("https", "http") or not parts.hostname or parts.path.strip("/") or parts.query
-        ):
-            raise ValueError("expected an address without a path, for example https://polymargin.example.org")
-        return url.rstrip("/")
-
-    @model_validator(mode="after")
-    def _complete_proxies(self) -> Self:
-        if self.sign_in_networks and not self.group_roles.strip() and not self.default_role:
-            raise ValueError(f"{_PREFIX}SIGN_IN_PROXIES also needs {_PREFIX}GROUP_ROLES or {_PREFIX}DEFAULT_ROLE")
-        return self
-
-    @model_validator(mode="after")
-    def _complete_openid(self) -> Self:
-        if not self.openid_issuer:
-            return self
-        lacking = [name for name in ("openid_client_id", "public_url") if not getattr(self, name)]
-        if not self.group_roles.strip() and not self.default_role:
-            lacking.append("group_roles")
-        if lacking:
-            names = ", ".join(f"{_PREFIX}{name.upper()}" for name in lacking)
-            raise ValueError(f"{_PREFIX}OPENID_ISSUER also needs {names}")
-        if self.openid_client_secret is not None and self.openid_client_secret_file is not None:
-            raise ValueError(f"set either {_PREFIX}OPENID_CLIENT_SECRET or {_PREFIX}OPENID_CLIENT_SECRET_FILE")
-        if find_spec("authlib") is None:
-            raise ValueError(f"{_PREFIX}OPENID_ISSUER needs the extra openid: pip install 'polymargin[openid]'")
-        return self
-
-    @property
-    def openid_secret(self) -> str:
-        """The client secret, from the environment or its file; empty for a public client.
-
-        Raises
-        ------
-        SettingsError
-            The file cannot be read.
-        """
-        if self.openid_client_secret is not None:
-            return self.openid_client_secret.get_secret_value()
-        if self.openid_client_secret_file is None:
-            return ""
-        try:
-            return self.openid_client_secret_file.read_text().strip()
-        except OSError as error:
-            raise SettingsError(f"{_PREFIX}OPENID_CLIENT_SECRET_FILE: {error.strerror}") from None
-
-    @property
-    def sign_in_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """Where the proxies are that sign people in."""
-        return _networks(self.sign_in_proxies)
-
-    @property
-    def group_places(self) -> dict[str, Place]:
-        """Roles and workspaces of groups."""
-        return parse_groups(self.group_roles)
-
-    @property
-    def default_place(self) -> Place | None:
-        """Role and workspace of people without any of these groups."""
-        return parse_place(self.default_role) if self.default_role else None
-
     @property
     def sqlalchemy_url(self) -> str:
         """The database's URL; a plain postgresql:// URL gets psycopg 3 as its driver."""
@@ -525,20 +354,16 @@ def settings() -> Settings:
 def misspelt(names: Iterable[str]) -> list[str]:
     """Warnings about variables whose names resemble a setting but are not one."""
     known = [name.upper() for name in Settings.model_fields] + ["RING_AGAIN_SECONDS", *_OTHERS]
-    given = [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
+    given = [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
     near = {name: difflib.get_close_matches(name, known, 1, 0.85) for name in given if name not in known}
     return [
-        f"{_PREFIX}{name} is not a setting; did you mean {_PREFIX}{found[0]}?" for name, found in near.items() if found
+        f"{PREFIX}{name} is not a setting; did you mean {PREFIX}{found[0]}?" for name, found in near.items() if found
     ]
-
-
-def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
-    return tuple(ip_network(part, strict=False) for part in filter(None, map(str.strip, text.split(","))))
 
 
 def _fault_text(fault: Any) -> str:
     text = str(fault["msg"]).removeprefix("Value error, ")
     if not fault["loc"]:  # several settings do not fit together; the text names them
         return text
-    name = str(fault["loc"][-1]).upper().removeprefix(_PREFIX)
-    return f"{_PREFIX}{name}: {text}"
+    name = str(fault["loc"][-1]).upper().removeprefix(PREFIX)
+    return f"{PREFIX}{name}: {text}"

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from app.access.sign_in_settings import SignInSettings
 from app.config import Settings
 from docs_site.markdown import table
 
@@ -16,7 +17,10 @@ def settings() -> str:
     prefix = Settings.model_config["env_prefix"]
     rows = [
         (f"`{prefix}{name.upper()}`", field.description or "", shown_default(name, field))
-        for name, field in Settings.model_fields.items()
+        # those of sign-ins last, which few services need
+        for name, field in sorted(
+            Settings.model_fields.items(), key=lambda item: item[0] in SignInSettings.model_fields
+        )
     ]
     return table(("variable", "meaning", "default"), rows)
 

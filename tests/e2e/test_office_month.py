@@ -2,15 +2,12 @@
 
 import csv
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pasted_pages import PROGRAMS, output_of, shell_blocks
 from running import running
-
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "office-month.md"
-BLOCK = re.compile(r'^```(\w+)(?: title="([\w.-]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 pytestmark = [
     pytest.mark.slow,
@@ -19,22 +16,9 @@ pytestmark = [
 
 
 def test_a_month_is_coded_decided_and_learnt_from(tmp_path: Path) -> None:
-    blocks = BLOCK.findall(PAGE.read_text())
-    for _, title, text in blocks:
-        if title:
-            (tmp_path / title).write_text(text)
-    commands = "".join(text for language, _, text in blocks if language == "sh")
-    programs = f'polymargin() {{ "{sys.executable}" -m app.cli "$@"; }}\npython() {{ "{sys.executable}" "$@"; }}\n'
+    commands = "".join(shell_blocks("how-to/office-month.md", tmp_path))
     with running(tmp_path / "home") as service:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", programs + commands],
-            cwd=tmp_path,
-            env=service.environment | {"COLUMNS": "200"},
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-    said = done.stdout
+        said = output_of(PROGRAMS + commands, tmp_path, service)
     errors = [float(error) for error in re.findall(r"^test error +(0\.\d+)", said, re.MULTILINE)]
     assert len(errors) == 2
     assert all(error < 0.2 for error in errors)

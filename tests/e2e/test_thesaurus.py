@@ -1,15 +1,12 @@
 """The commands of the page on thesauri do what it says, as they are pasted."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pasted_pages import PROGRAMS, output_of, shell_blocks
 from running import running
-
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "thesaurus.md"
-BLOCK = re.compile(r'^```(\w+)(?: title="([\w.-]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 pytestmark = [
     pytest.mark.slow,
@@ -18,21 +15,9 @@ pytestmark = [
 
 
 def test_a_thesaurus_is_worked_with_and_gives_way_to_its_next_edition(tmp_path: Path) -> None:
-    blocks = BLOCK.findall(PAGE.read_text())
-    for _, title, text in blocks:
-        if title:
-            (tmp_path / title).write_text(text)
-    commands = "".join(text for language, _, text in blocks if language == "sh")
+    commands = "".join(shell_blocks("how-to/thesaurus.md", tmp_path))
     with running(tmp_path / "home") as service:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", f'polymargin() {{ "{sys.executable}" -m app.cli "$@"; }}\n{commands}'],
-            cwd=tmp_path,
-            env=service.environment | {"COLUMNS": "200"},
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-    said = done.stdout
+        said = output_of(PROGRAMS + commands, tmp_path, service)
     assert re.search(r"^n_dropped +1 *$", said, re.MULTILINE)
     assert re.search(
         r"^https://example.org/crafts/bread +Bread making +https://example.org/crafts/baking *$", said, re.MULTILINE

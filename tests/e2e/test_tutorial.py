@@ -1,15 +1,12 @@
 """The tutorial's commands do what the page says, in its order, as they are pasted."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pasted_pages import output_of, shell_blocks
 from running import running
-
-TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
-BLOCK = re.compile(r'^```(\w+)(?: title="([\w.]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 pytestmark = [
     pytest.mark.slow,
@@ -18,26 +15,14 @@ pytestmark = [
 
 
 def test_the_tutorial_works_as_it_is_pasted(tmp_path: Path) -> None:
-    blocks = BLOCK.findall(TUTORIAL.read_text())
-    for _, title, text in blocks:
-        if title:
-            (tmp_path / title).write_text(text)
     (tmp_path / "venv").symlink_to(sys.prefix)
     # the service of this test is in place of the page's first block
-    commands = [text for language, _, text in blocks if language == "sh" and "polymargin up" not in text]
+    commands = [text for text in shell_blocks("tutorial.md", tmp_path) if "polymargin up" not in text]
     # the page's program, for no title and for more than one request takes
     extremes = "python code_titles.py </dev/null; echo none; cat more-*.csv more-*.csv |python code_titles.py | wc -l\n"
     commands.insert(-1, extremes)
     with running(tmp_path / "home") as service:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", "".join(commands)],
-            cwd=tmp_path,
-            env=service.environment,
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-    said = done.stdout
+        said = output_of("".join(commands), tmp_path, service)
     errors = [float(error) for error in re.findall(r"^test error +(0\.\d+)", said, re.MULTILINE)]
     assert len(errors) == 2
     assert all(error < 0.2 for error in errors)

@@ -14,8 +14,7 @@ from fastapi import FastAPI
 from identity_provider import ANN, CLIENT, SECRET, IdentityProvider, running
 from structlog.testing import capture_logs
 
-from app import config as configuration
-from app.access import openid, people
+from app.access import openid, people, sign_in_settings
 from app.access.group_roles import Place, highest_place, parse_groups
 from app.config import Settings, settings
 from app.errors import SettingsError
@@ -454,7 +453,7 @@ def test_settings_that_do_not_fit_are_refused_at_the_start(
 def test_without_the_package_the_start_names_the_command_that_installs_it(
     opened: Callable[..., FastAPI], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(configuration, "find_spec", lambda _name: None)
+    monkeypatch.setattr(sign_in_settings, "find_spec", lambda _name: None)
     with pytest.raises(SettingsError, match=r"pip install 'polymargin\[openid\]'"):
         opened()
 
