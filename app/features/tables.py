@@ -228,8 +228,8 @@ class TableFeatures:
             raise InstanceError(f"the data lacks {counted(len(lacking), 'column')}, such as '{shorten(lacking[0])}'")
         first = set(self._columns.numbers)
         order = [place[name] for name in self._columns.numbers]
-        rest = [at for at, name in enumerate(names) if name not in first]
-        rest = [at for at in rest if names[at].partition("=")[0] in set(self._columns.categories)]
+        categories = set(self._columns.categories)
+        rest = [at for at, name in enumerate(names) if name not in first and name.partition("=")[0] in categories]
         ordered = csr_matrix(X[:, order + rest])
         if not self._columns.missing and np.isnan(ordered.data).any():
             raise InstanceError("a number is missing, but the training dataset had no missing numbers")
@@ -240,10 +240,11 @@ class TableFeatures:
         self, X: csr_matrix[np.float64], names: Sequence[str]
     ) -> tuple[csr_matrix[np.float64], Sequence[str]]:
         """The columns of numbers that are categories here as a column for each level, beside the others."""
-        as_numbers = [at for at, name in enumerate(names) if name in set(self._columns.categories)]
+        categories = set(self._columns.categories)
+        as_numbers = [at for at, name in enumerate(names) if name in categories]
         if not as_numbers:
             return X, names
-        others = [at for at in range(len(names)) if at not in set(as_numbers)]
+        others = [at for at, name in enumerate(names) if name not in categories]
         parts, found = [csr_matrix(X[:, others])], [names[at] for at in others]
         for at in as_numbers:
             name = names[at]

@@ -27,7 +27,7 @@ def output_of(commands: str, folder: Path, service: Running) -> str:
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands],
         cwd=folder,
-        env={"COLUMNS": "200"} | service.environment,
+        env=service.environment | {"COLUMNS": "200"},
         check=True,
         stdout=subprocess.PIPE,
         text=True,
