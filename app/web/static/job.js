@@ -3,6 +3,7 @@
 import { get, prefix } from "./api.js";
 import { draw, rangeOf } from "./charts.js";
 import { showLanes } from "./lanes.js";
+import { renew } from "./live.js";
 import { badge, duration, element, number, percent } from "./words.js";
 
 const page = document.getElementById("job");
@@ -23,9 +24,11 @@ function put(name, text) {
   if (place) place.textContent = text;
 }
 
-function show(job) {
-  // what the page says of the queue and of the start is not so any more
-  if (page.dataset.state === "queued" && job.state !== "queued") location.reload();
+async function show(job) {
+  if (page.dataset.state === "queued" && job.state !== "queued") {
+    page.dataset.state = job.state;
+    await renew();
+  }
   const progress = job.progress ?? {};
   byId("state").replaceChildren(badge(job.state));
   put("phase", progress.phase ?? job.state);

@@ -2,10 +2,11 @@
 
 import { get, prefix } from "./api.js";
 import { showLanes } from "./lanes.js";
+import { renew } from "./live.js";
 import { spark } from "./spark.js";
 import { badge, duration, element, number, percent } from "./words.js";
 
-const running = document.getElementById("running");
+const running = () => document.getElementById("running");
 const queues = document.getElementById("queues");
 const EVERY = 2000;
 const MOST_STEPS = 1000;
@@ -20,12 +21,12 @@ function note({ job }) {
 }
 
 function show(status) {
-  const shown = new Set([...running.querySelectorAll("[data-job]")].map((card) => card.dataset.job));
+  const shown = new Set([...running().querySelectorAll("[data-job]")].map((card) => card.dataset.job));
   const now = new Set(status.running.map(({ job }) => job.id));
   // another set of jobs: the server renders the page again
   if (shown.size !== now.size || [...now].some((id) => !shown.has(id))) return false;
   for (const each of status.running) {
-    const card = running.querySelector(`[data-job="${each.job.id}"]`);
+    const card = running().querySelector(`[data-job="${each.job.id}"]`);
     spark(card.querySelector("[data-spark]"), each.curve);
     card.querySelector("progress").value = each.job.progress?.fraction ?? 0;
     card.querySelector("[data-note]").textContent = note(each);
@@ -43,7 +44,7 @@ function show(status) {
 const steps = new Map();
 
 async function lanes() {
-  for (const place of running.querySelectorAll("[data-lanes]")) {
+  for (const place of running().querySelectorAll("[data-lanes]")) {
     const { job } = place.closest("[data-job]").dataset;
     const known = steps.get(job) ?? [];
     const found = await get(`/jobs/${job}/steps?limit=${MOST_STEPS}&after=${known.at(-1)?.number ?? -1}`);
@@ -71,10 +72,7 @@ if (importing) {
 async function look() {
   if (document.visibilityState === "visible") {
     try {
-      if (!show(await get("/status"))) {
-        location.reload();
-        return;
-      }
+      if (!show(await get("/status"))) await renew();
       await lanes();
     } catch {
       // the next look may find the service again
