@@ -1,20 +1,23 @@
-"""Concepts of a vocabulary: `subjects` beside what its learnt scores find alone.
+"""Concepts of a vocabulary: `subjects` beside what its learnt scores find alone, and `auto` beside its own machines.
 
-    python -m benchmarks.bench_subjects [--characters] [--auto] [kirjastonhoitaja] [makupalat] [tib-core.en]
+    python -m benchmarks.bench_subjects [--auto] [kirjastonhoitaja] [makupalat] [tib-core.en]
 
 Needs the corpora beside the repository, in ``../shared/data``. F1@5 is the mean over rows of the F1 of the five best
 concepts, as in Annif's `eval`; `unseen` is the share of true concepts without training rows among the first ten. With
-`--characters` the terms are lemmas and runs of three to five characters. With `--auto`, `auto` is trained without
-names and with them, each with its own recipe.
+`--auto`, `auto` is trained with its own recipe, and then the best setting of each of its machines by itself, on the
+same rows. Each training has a process of its own, whose peak of memory includes the features of all rows.
 """
 
+import argparse
 import lzma
+import multiprocessing
 import re
-import sys
+import resource
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +29,7 @@ from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.plain_file import plain_file
 from app.hierarchies.schemas import HierarchyOptions
+from benchmarks.results import write
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
@@ -103,11 +107,11 @@ def measured(scores: Iterator[np.ndarray], Y: sp.csr_matrix, seen: np.ndarray) -
     return float(np.mean(f1)), float(np.mean(ndcg)), hit / max(1, unseen)
 
 
-def trained(problem: Problem, method: str = "subjects") -> tuple[Model, float]:
-    begun, solver = time.process_time(), make(method, {}, seed=0)
+def trained(problem: Problem, method: str, params: dict[str, Any]) -> Model:
+    solver = make(method, params, seed=0)
     for step in solver.steps(problem):
         last = step
-    return solver.model(problem, last.state), time.process_time() - begun
+    return solver.model(problem, last.state)
 
 
 def by_rows(model: Model, X: sp.csr_matrix) -> Iterator[np.ndarray]:
@@ -115,55 +119,97 @@ def by_rows(model: Model, X: sp.csr_matrix) -> Iterator[np.ndarray]:
         yield from np.asarray(model.ranking(X[begin : begin + 64]).values)
 
 
-def shown(name: str, model: Model, took: float, X: sp.csr_matrix, Y: sp.csr_matrix, seen: np.ndarray) -> None:
+class Machine(NamedTuple):
+    """What is trained, and what it is called in the table."""
+
+    name: str
+    method: str
+    params: dict[str, Any]
+
+
+class Held(NamedTuple):
+    """Rows that no machine is trained on, their concepts, and which concepts training rows have."""
+
+    X: sp.csr_matrix
+    Y: sp.csr_matrix
+    seen: np.ndarray
+
+
+def row_of(machine: Machine, problem: Problem, held: Held) -> tuple[list[str], list[dict[str, Any]]]:
+    """Train and measure: a row of the table, and the trials of `auto`."""
     begun = time.process_time()
-    f1, ndcg, unseen = measured(by_rows(model, sp.csr_matrix(X[:, : model.n_features])), Y, seen)
-    each = 1000 * (time.process_time() - begun) / X.shape[0]
-    print(
-        f"  {name:14} F1@5 {f1:.3f}  nDCG@10 {ndcg:.3f}  unseen {unseen:.3f}  training {took:.0f} processor s  "
-        f"{each:.1f} ms a text  {model.nbytes / 1e6:.0f} MB",
-        flush=True,
-    )
+    model = trained(problem, machine.method, machine.params)
+    took, begun = time.process_time() - begun, time.process_time()
+    f1, ndcg, unseen = measured(by_rows(model, sp.csr_matrix(held.X[:, : model.n_features])), held.Y, held.seen)
+    each = 1000 * (time.process_time() - begun) / held.X.shape[0]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    figures = [f"{f1:.3f}", f"{ndcg:.3f}", f"{unseen:.3f}", f"{took:.0f}", f"{peak:.0f}", f"{each:.1f}"]
+    return [machine.name, *figures, f"{model.nbytes / 1e6:.0f}"], list(model.record.get("trials", []))
 
 
-def bench(corpus: str, *, characters: bool = False, auto: bool = False) -> None:
+def in_a_process(machine: Machine, problem: Problem, held: Held) -> tuple[list[str], list[dict[str, Any]]]:
+    """``row_of`` in a forked process, so that its peak of memory is its own."""
+    context = multiprocessing.get_context("fork")
+    answer, asked = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: asked.send(row_of(machine, problem, held)))
+    process.start()
+    asked.close()
+    try:
+        row, trials = answer.recv()
+    except EOFError:
+        raise SystemExit(f"{machine.name}: the process has ended without an answer") from None
+    finally:
+        process.join()
+    print(f"  {row}", flush=True)
+    return row, trials
+
+
+def bench(corpus: str, *, auto: bool) -> None:
     file, language = CORPORA[corpus]
     train, test = parts(corpus)
     labels = [label for _, some in (*train, *test) for label in some]
     concepts, names = vocabulary(file, labels, language)
-    texts, held_out = [text for text, _ in train], [text for text, _ in test]
-    Y, Y_test = targets(train, concepts), targets(test, concepts)
-    seen = np.bincount(Y.indices, minlength=len(concepts)) > 0
-    tree = Taxonomy.flat(concepts)
-    print(f"{corpus}: {len(train)} rows, {len(concepts)} concepts")
-
-    def prepared(recipe: TextRecipe, *, named: bool = True) -> tuple[Problem, sp.csr_matrix]:
-        begun, block = time.process_time(), None
-        if named:
-            features, X = NamedTextFeatures.fit(texts, recipe, names, concepts)
-            X_test, block = features.transform(held_out), features.block()
-        else:
-            terms, X = TextFeatures.fit(texts, recipe)
-            X_test = terms.transform(held_out)
-        print(f"  features of {recipe.summary()}: {time.process_time() - begun:.0f} processor s", flush=True)
-        return replace(Problem.check_sets(X, Y, tree), names=block), X_test
-
+    recipe = TextRecipe(lemmas=(language,))
     if auto:
-        for named in (False, True):
-            problem, X_test = prepared(default_recipe("auto", len(concepts), language, named=named), named=named)
-            model, took = trained(problem, "auto")
-            shown("auto, names" if named else "auto", model, took, X_test, Y_test, seen)
-            for trial in model.record["trials"]:
-                found = trial["measures"]
-                what = f"{trial['solver']} {trial['params']}"
-                print(f"    {what}: nDCG@10 {found['ndcg']:.3f}, {found['seconds']:.0f} s", flush=True)
-        return
-    problem, X_test = prepared(TextRecipe(lemmas=(language,), char_ngrams=(3, 5) if characters else None))  # type: ignore[arg-type]
-    for name, some in (("without names", problem.of_terms), ("subjects", problem)):
-        model, took = trained(some)
-        shown(name, model, took, X_test, Y_test, seen)
+        recipe = default_recipe("auto", len(concepts), language, named=bool(names))
+    begun, block = time.process_time(), None
+    texts, held_out = [text for text, _ in train], [text for text, _ in test]
+    if names:
+        named, X = NamedTextFeatures.fit(texts, recipe, names, concepts)
+        X_test, block = named.transform(held_out), named.block()
+    else:
+        terms, X = TextFeatures.fit(texts, recipe)
+        X_test = terms.transform(held_out)
+    Y = targets(train, concepts)
+    seen = np.bincount(Y.indices, minlength=len(concepts)) > 0
+    held = Held(X_test, targets(test, concepts), seen)
+    problem = replace(Problem.check_sets(X, Y, Taxonomy.flat(concepts)), names=block)
+    note = (
+        f"{len(train):,} texts to train on, {len(test):,} held out, {len(concepts):,} concepts, of which "
+        f"{int(seen.sum()):,} have rows; recipe {recipe.summary()}, made in {time.process_time() - begun:.0f} "
+        "processor seconds. unseen: the share of concepts without training rows that is among the first ten."
+    )
+    print(f"{corpus}: {note}", flush=True)
+    rows = []
+    if auto:
+        row, trials = in_a_process(Machine("auto", "auto", {}), problem, held)
+        rows.append(row)
+        best = {trial["solver"]: trial for trial in reversed(trials)}  # trials come with the best first
+        for trial in reversed(best.values()):
+            machine = Machine(f"{trial['solver']} {trial['params']}", trial["solver"], trial["params"])
+            rows.append(in_a_process(machine, problem, held)[0])
+    else:
+        rows.append(in_a_process(Machine("subjects", "subjects", {}), problem, held)[0])
+        rows.append(in_a_process(Machine("subjects, without names", "subjects", {}), problem.of_terms, held)[0])
+    title = f"auto and its own machines on subjects: {corpus}" if auto else f"Subjects of a vocabulary: {corpus}"
+    header = ["machine", "F1@5", "nDCG@10", "unseen", "training, processor s", "peak MB", "ms a text", "model MB"]
+    write(title, header, rows, note)
 
 
 if __name__ == "__main__":
-    for chosen in [each for each in sys.argv[1:] if not each.startswith("--")] or list(CORPORA):
-        bench(chosen, characters="--characters" in sys.argv, auto="--auto" in sys.argv)
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("corpora", nargs="*", choices=[[], *CORPORA])
+    arguments.add_argument("--auto", action="store_true")
+    given = arguments.parse_args()
+    for chosen in given.corpora or CORPORA:
+        bench(chosen, auto=given.auto)
