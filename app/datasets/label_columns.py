@@ -40,6 +40,8 @@ _KNOWING = (
     "other_columns", "infer_columns",
 )  # fmt: skip
 _SHOWN_COLUMNS, _CHARACTERS = 50, 60
+# the answer to the question for the label column: each column of 0 and 1 is one label
+_INDICATORS = "all of 0 and 1"
 
 
 def shows_columns(path: Path, format: str | None, options: Options) -> bool:
@@ -65,8 +67,10 @@ def proposed_options(
         print_columns(found, out)
         if found.doubt is not None:
             typer.echo(f"{found.doubt} (--unlabelled reads rows without labels)", err=True)
-            label = _asked([column.name for column in found.columns], found.label_column)
-            found = client.datasets.propose_columns(path, known, **{**options, "label_column": label})
+            indicators = [column.name for column in found.columns if column.role == "indicator"]
+            label = _asked([column.name for column in found.columns], found.label_column, indicators)
+            chosen = {"label_columns": indicators} if label == _INDICATORS else {"label_column": label}
+            found = client.datasets.propose_columns(path, known, **{**options, **chosen})
     except InvalidInputError:
         return {}
     added = {name: value for name, value in found.options.items() if options.get(name) is None}
@@ -132,10 +136,12 @@ def at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _asked(names: Sequence[str], proposed: str | None) -> str:
-    answer = ""
-    while answer not in names:
-        answer = str(typer.prompt("Which column has the labels?", default=proposed, err=True)).strip()
+def _asked(names: Sequence[str], proposed: str | None, indicators: Sequence[str] = ()) -> str:
+    """A column's name, or ``_INDICATORS``, which is proposed where there are such columns."""
+    offered, answer = [*names, *([_INDICATORS] if indicators else [])], ""
+    while answer not in offered:
+        default = _INDICATORS if indicators else proposed
+        answer = str(typer.prompt("Which column has the labels?", default=default, err=True)).strip()
     return answer
 
 

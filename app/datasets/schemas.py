@@ -291,7 +291,7 @@ class TableSample(ImportOptions):
     )
 
 
-ColumnRole = Literal["label", "text", "number", "category", "id", "weight", "split", "ignored"]
+ColumnRole = Literal["label", "indicator", "text", "number", "category", "id", "weight", "split", "ignored"]
 
 
 class ProposedColumn(BaseModel):
@@ -301,7 +301,10 @@ class ProposedColumn(BaseModel):
     type: Literal["text", "number", "category", "date", "distinct", "list", "empty", "other"] = Field(
         description="Type of the values; distinct: each row has a value of its own."
     )
-    role: ColumnRole = Field(description="Proposed role; ignored columns are left out.")
+    role: ColumnRole = Field(
+        description="Proposed role; an indicator is 1 in the rows that have the label of its name; ignored columns are "
+        "left out."
+    )
     reason: str = Field(description="Why, in a few words.")
     n_missing: int = Field(description="Rows without a value.")
     values: list[str] = Field(description="Values of the first five rows, shortened; empty if they are missing.")

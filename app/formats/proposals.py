@@ -9,9 +9,11 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import quote
@@ -36,6 +38,7 @@ from app.datasets.schemas import (
     TableSample,
 )
 from app.formats.annotation_keys import is_annotations
+from app.formats.columns import indicator_columns
 from app.formats.csv_header import DELIMITERS, cells_of, has_annif_header
 from app.formats.detection import binary_format, check_encoding, check_format
 from app.formats.inference import (
@@ -48,6 +51,7 @@ from app.formats.inference import (
     names_own_features,
     rows_of_json,
 )
+from app.formats.label_forms import looks_like_list
 from app.formats.plain_file import MostUnpacked, first_bytes
 from app.formats.registry import FORMATS
 from app.formats.source_columns import NAMED
@@ -64,8 +68,14 @@ _MOST_UNPACKED = MostUnpacked(32 << 20)
 # fewer rows may each have a label of their own
 _FEW_ROWS = 20
 _LABEL_WORDS = 5
+# between the labels of a cell, in at least this share of different cells, which have each label so often on average
+_SEPARATORS = (";", "|", ",")
+_SEPARATED_SHARE = 0.1
+_RECURRENCE = 1.5
+_INDICATORS = {"0", "1", "0.0", "1.0"}
 
 _AS_GIVEN = "as the options say"
+_SPECIAL: tuple[ColumnRole, ...] = ("indicator", "id", "weight", "split")
 _CONTENT: tuple[ColumnRole, ...] = ("text", "number", "category")
 # names that need no option
 _DEFAULTS: dict[ColumnRole, str] = {"label": "label", "id": "id", "weight": ""}
@@ -101,14 +111,51 @@ class _Values:
     def repeat(self) -> bool:
         return self.n_levels <= max(_FEW_ROWS, len(self.present) / 2) and self.n_levels < len(self.present)
 
+    @cached_property
+    def are_written_lists(self) -> bool:
+        """Whether all values are strings that a program has written of lists."""
+        return self.kind != LISTS and bool(self.present) and all(map(looks_like_list, self.present))
+
+    @cached_property
+    def separator(self) -> str | None:
+        """What separates several labels in a cell; None if cells seem to have one label each."""
+        if self.kind in (NO_VALUES, DATES, LISTS, "number") or self.are_written_lists:
+            return None
+        cells = set(self.present)
+        for mark in _SEPARATORS:
+            parted = [[part.strip() for part in cell.split(mark)] for cell in cells]
+            several = [parts for parts in parted if len(parts) > 1]
+            if len(several) < max(1, _SEPARATED_SHARE * len(cells)):
+                continue
+            if any("" in parts or len(set(parts)) < len(parts) for parts in several):
+                continue
+            counts = Counter(part for parts in parted for part in parts)
+            if sum(len(part.split()) for part in counts) > _LABEL_WORDS * len(counts):
+                continue
+            # single labels have commas, too, as in "Cooks, other", but what follows these is not a label
+            first = {parts[0] for parts in parted}
+            later = {part for parts in several for part in parts[1:]}
+            single = mark == "," and 2 * len(later & first) < len(later)
+            if not single and counts.total() >= _RECURRENCE * len(counts):
+                return mark
+        return None
+
+    @property
+    def are_sets(self) -> bool:
+        return self.kind == LISTS or self.are_written_lists or self.separator is not None
+
     def may_be_labels(self) -> bool:
         """Whether rows may have these as labels, also if each row of the sample has another."""
         if self.kind in (NO_VALUES, DATES) or not self.present:
             return False
-        return self.kind == LISTS or self.repeat or (self.kind != "text" and self.n_words <= _LABEL_WORDS)
+        return self.are_sets or self.repeat or (self.kind != "text" and self.n_words <= _LABEL_WORDS)
 
     def are_sure_labels(self) -> bool:
-        return self.kind == LISTS or self.repeat or len(self.present) < _FEW_ROWS
+        return self.are_sets or self.repeat or len(self.present) < _FEW_ROWS
+
+    def are_indicators(self) -> bool:
+        """Whether each row has a 0 or a 1."""
+        return self.kind == "number" and not self.n_missing and set(self.present) <= _INDICATORS
 
 
 def propose_columns(content: bytes, sample: TableSample) -> ProposedColumns:
@@ -137,10 +184,15 @@ def propose_columns(content: bytes, sample: TableSample) -> ProposedColumns:
     names = list(found)
     _require(names, options)
     options, columns = _looked_at(found, shown, options, format)
-    label, doubt = _label(columns, options)
-    roles = _roles(columns, options, label, format)
-    special = {label, *(name for name, (role, _) in roles.items() if role in ("id", "weight", "split"))}
     n_listed = _n_listed(names)
+    label, doubt = _label(columns, options)
+    indicators = _indicators(columns, options) if label is None else []
+    if len(indicators) > n_listed:
+        indicators = []
+    if indicators and doubt is not None:
+        doubt = f"No column is named like a label, and {len(indicators)} columns contain only 0 and 1."
+    roles = _roles(columns, options, label, indicators, format)
+    special = {label, *(name for name, (role, _) in roles.items() if role in _SPECIAL)}
     listed = [name for at, name in enumerate(names) if at < n_listed or name in special]
     return ProposedColumns(
         format=format,
@@ -159,7 +211,10 @@ def propose_columns(content: bytes, sample: TableSample) -> ProposedColumns:
         ],
         label_column=label,
         doubt=doubt,
-        options=_options(columns, {name: role for name, (role, _) in roles.items()}, options, format, n_listed),
+        options={
+            **_options(columns, {name: role for name, (role, _) in roles.items()}, options, format, n_listed),
+            **_label_options(columns.get(label or ""), options, format),
+        },
     )
 
 
@@ -334,8 +389,25 @@ def _label(columns: Mapping[str, _Values], options: ImportOptions) -> tuple[str 
     return None, "No column looks like the label."
 
 
+def _indicators(columns: Mapping[str, _Values], options: ImportOptions) -> list[str]:
+    """Columns that may be one label each: as the options name them, or several of 0 and 1 beside other features."""
+    if options.label_columns:
+        return indicator_columns(list(columns), options)
+    taken = {*options.number_columns, *options.category_columns, *options.text_columns, *options.ignore_columns}
+    if options.unlabelled:
+        return []
+    found = [name for name, values in columns.items() if name not in taken and values.are_indicators()]
+    marked = [name for name in found if len(set(columns[name].present)) > 1]
+    others = [name for name, values in columns.items() if name not in found and values.kind in ("text", "number")]
+    return found if len(marked) > 1 and others else []
+
+
 def _roles(
-    columns: Mapping[str, _Values], options: ImportOptions, label: str | None, format: DatasetFormat
+    columns: Mapping[str, _Values],
+    options: ImportOptions,
+    label: str | None,
+    indicators: Sequence[str],
+    format: DatasetFormat,
 ) -> dict[str, tuple[ColumnRole, str]]:
     """The role of each column, and why."""
     given: dict[ColumnRole, tuple[str, ...]] = {
@@ -353,6 +425,8 @@ def _roles(
         roles[label] = ("label", reason)
     elif options.unlabelled and options.label_column in columns:
         roles.setdefault(options.label_column, ("ignored", "the file has no labels, as the options say"))
+    for name in indicators:
+        roles[name] = ("indicator", _AS_GIVEN if options.label_columns else "only 0 and 1: perhaps a label")
     id = options.id_column or _id(columns, roles)
     if id is not None:
         roles[id] = ("id", _AS_GIVEN if options.id_column else "named like an id")
@@ -368,9 +442,23 @@ def _roles(
     return roles
 
 
+def _label_options(
+    values: _Values | None, options: ImportOptions, format: DatasetFormat
+) -> dict[str, str | bool | list[str]]:
+    """How a cell with several labels is read; nothing if the options say it, or cells have one label."""
+    if values is None or options.label_separator is not None or options.label_lists is not None:
+        return {}
+    if values.are_written_lists:
+        return {"label_lists": "read"}
+    if values.separator is not None and "label_separator" in FORMATS[format].options:
+        return {"label_separator": values.separator}
+    return {}
+
+
 def _why_label(name: str, values: _Values) -> str:
     if labels_by_name([name]) or name == ImportOptions().label_column:
-        return "named like a label"
+        parted = f", several labels with {values.separator} between" if values.separator is not None else ""
+        return f"named like a label{parted}"
     return f"{counted(values.n_levels, 'different value')} in {counted(len(values.present), 'row')}"
 
 
@@ -432,6 +520,8 @@ def _options(
         name = next(iter(by_role.get(role, [])), default)
         if name != default:
             found[option] = name
+    if indicators := by_role.get("indicator"):
+        found["label_columns"] = list(options.label_columns) or indicators
     if len(roles) > n_listed:
         found["infer_columns"] = True
     else:

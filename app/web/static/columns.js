@@ -7,14 +7,15 @@ const SAMPLE = 256 << 10;
 // formats of which the service needs the whole file
 const WHOLE = { parquet: 4 << 20, arrow: 4 << 20, xlsx: 4 << 20, ods: 4 << 20 };
 const TABLES = ["", "csv", "tsv", "jsonl", ...Object.keys(WHOLE)];
-const ROLES = { label: "label", text: "text", number: "number", category: "category", id: "id", weight: "weight", split: "split", ignored: "left out" };
+const ROLES = { label: "label", indicator: "a label, 0 or 1", text: "text", number: "number", category: "category", id: "id", weight: "weight", split: "split", ignored: "left out" };
 // of these a table has one column at most
 const SINGLE = ["label", "id", "weight"];
-const LISTS = { text: "text_columns", number: "number_columns", category: "category_columns", ignored: "ignore_columns" };
+const LISTS = { indicator: "label_columns", text: "text_columns", number: "number_columns", category: "category_columns", ignored: "ignore_columns" };
 const NAMED = { label: ["label_column", "label"], id: ["id_column", "id"], weight: ["weight_column", ""] };
 const READING = ["format", "encoding", "delimiter", "decimal", "quotes", "sheet", "missing_values"];
-const WRITTEN = [...Object.values(LISTS), ...Object.values(NAMED).map(([field]) => field), "unlabelled", "label_columns", "missing", "decimal"];
+const WRITTEN = [...Object.values(LISTS), ...Object.values(NAMED).map(([field]) => field), "unlabelled", "label_separator", "label_lists", "missing", "decimal"];
 const NO_LABELS = "\0";
+const INDICATORS = "\0indicators";
 
 async function asked(query, body) {
   const headers = { "X-CSRF-Token": token(), "Content-Type": "application/octet-stream" };
@@ -118,11 +119,15 @@ export class Columns {
   question() {
     const { found } = this;
     const names = found.columns.map(({ name }) => element("option", { value: name, selected: name === found.label_column }, name));
+    const indicators = found.columns.filter(({ role }) => role === "indicator").map(({ name }) => name);
+    if (indicators.length) names.unshift(element("option", { value: INDICATORS, selected: true }, "Each column of 0 and 1 is a label"));
     const select = element("select", { id: "label-of-columns", required: true }, element("option", { value: "" }, "Choose a column"), ...names, element("option", { value: NO_LABELS }, "None: the file has no labels"));
     select.addEventListener("change", () => {
       const { value } = select;
-      if (value === "" || value === NO_LABELS) this.free("label");
+      if (value !== INDICATORS) this.free("indicator");
+      if (["", NO_LABELS, INDICATORS].includes(value)) this.free("label");
       else this.assign(value, "label");
+      if (value === INDICATORS) for (const name of indicators) this.put(name, "indicator");
       this.write();
     });
     this.labels = select;
@@ -185,6 +190,10 @@ export class Columns {
       // a request has no room for the names of thousands of columns
       this.set(field, of(role).filter((name) => !this.isWide || proposed.get(name) !== role).join("\n"));
     }
+    const [label] = of("label");
+    for (const field of ["label_separator", "label_lists"]) {
+      this.set(field, label !== undefined && label === found.label_column ? found.options[field] ?? "" : "");
+    }
     this.set("unlabelled", this.labels?.value === NO_LABELS ? "true" : "");
     if (found.options.decimal) this.set("decimal", found.options.decimal);
     const missing = found.columns.some(({ name, n_missing: n }) => n > 0 && ["number", "category"].includes(roles.get(name)));
@@ -193,7 +202,7 @@ export class Columns {
 
   set(name, value) {
     const field = this.form.elements[name];
-    const given = ["missing", "decimal", "unlabelled", "label_columns"].includes(name) && this.byHand.has(name);
+    const given = ["missing", "decimal", "unlabelled", "label_columns", "label_separator", "label_lists"].includes(name) && this.byHand.has(name);
     if (!field || given) return;
     field.value = value;
     if (!this.byHand.has(name)) this.own.add(name);

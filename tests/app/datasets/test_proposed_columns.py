@@ -204,3 +204,20 @@ def test_a_command_shows_the_columns_and_the_command_that_uploads_them(
     assert f"Upload it: polymargin datasets upload {path} --label-column river\n" in out
     assert "Check it. Name the label column with --label-column." in out
     assert json.loads(out.splitlines()[-1])["label_column"] == "river"
+
+
+@pytest.mark.usefixtures("terminal")
+def test_at_a_terminal_all_columns_of_0_and_1_can_be_labels(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "places.csv"
+    path.write_bytes(b"wet,cold,text\n1,0,rain\n0,1,snow\n")
+    proposal = _proposal(None, "No column is named like a label, and 2 columns contain only 0 and 1.", {})
+    for column in proposal["columns"]:
+        column["role"] = "indicator"
+    canned.answer("POST /datasets/columns", proposal)
+    canned.answer("POST /datasets/columns", proposal | {"doubt": None, "options": {"label_columns": ["town", "river"]}})
+    monkeypatch.setattr(typer, "prompt", lambda *_, default, **__: default)
+    assert _uploaded(monkeypatch, canned, path)["label_columns"] == ["town", "river"]
+    second = [each for each in canned.asked if each.path == "/datasets/columns"][1]
+    assert second.lists["label_columns"] == ["town", "river"]

@@ -1,5 +1,6 @@
 """What each column of a table is proposed to be, from the beginning of its file."""
 
+import csv
 import gzip
 import io
 import lzma
@@ -239,3 +240,53 @@ def test_of_a_wide_table_the_first_columns_and_the_label_are_listed() -> None:
 def test_words_for_labels_come_before_names_that_contain_one() -> None:
     names = ["country_code", "status", "ISCO code", "topic", "Code", "label_id"]
     assert labels_by_name(names) == ["Code", "topic", "ISCO code"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "labels"),
+    [
+        (["a;b", "b", "c; a", "b;c", "a"], {"label_separator": ";"}, ["a", "b", "c"]),
+        (["a|b", "b", "c|a", "b|c", "a"], {"label_separator": "|"}, ["a", "b", "c"]),
+        (["a,b", "b", "c,a", "b,c", "a,c,b"], {"label_separator": ","}, ["a", "b", "c"]),
+        (["['a', 'b']", "['b']", "['c']"], {"label_lists": "read"}, ["a", "b", "c"]),
+        (['["a", "b"]', '["b"]', "[]", '["c"]'], {"label_lists": "read"}, ["a", "b", "c"]),
+        (["cooks, head", "cooks, other", "clerks, head", "waiters"], {}, None),
+        (["red; or so", "red; or so", "blue"], {}, None),
+        (["a;b", "b", "c", "a"], {"label_separator": ";"}, ["a", "b", "c"]),
+        (["cooks, head", "cooks, other", "clerks, head", "clerks, other", "cooks", "clerks"], {}, None),
+        (["a;", "b;", "c;a", "b;c"], {}, None),
+    ],
+)
+def test_cells_with_several_labels_are_recognised(
+    cells: list[str], options: dict[str, str], labels: list[str] | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["label", "text"])
+        rows.writerows([cell, f"some words {at}"] for at, cell in enumerate(cells * 8))
+    found = proposed(path.read_bytes(), file="a.csv")
+    assert (found.options, found.doubt, roles(found)["label"]) == (options, None, "label")
+    if labels is not None:
+        parsed = parse(path, "csv", ImportOptions(**found.options))
+        assert parsed.labels == labels
+        assert parsed.label_indptr is not None
+
+
+def test_columns_of_0_and_1_may_be_labels(tmp_path: Path) -> None:
+    content = table("text|price|toxic|insult|none", "a few words {n}|{n}.5|1|0|0").replace(b"7.5,1,0", b"7.5,0,1")
+    found = proposed(content, file="a.csv")
+    assert roles(found) == {"text": "text", "price": "number"} | dict.fromkeys(("toxic", "insult", "none"), "indicator")
+    assert found.label_column is None
+    assert found.doubt == "No column is named like a label, and 3 columns contain only 0 and 1."
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    for options in (found.options, proposed(content, label_columns=("toxic", "ins*")).options):
+        parsed = parse(path, "csv", ImportOptions(**options))
+        assert parsed.labels == ["insult", "toxic"]
+        assert parsed.texts is not None
+    given = proposed(content, file="a.csv", label_columns=("toxic", "ins*"))
+    assert (given.doubt, given.options["label_columns"]) == (None, ["toxic", "ins*"])
+    assert roles(given)["none"] == "number"
+    named = proposed(content.replace(b"text,", b"label,"), file="a.csv")
+    assert "indicator" not in roles(named).values()
