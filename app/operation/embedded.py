@@ -204,7 +204,7 @@ def redis_server() -> str:
 
 
 def _redis(folder: Path) -> Child:
-    # The database is the truth about jobs, so the queue needs no disk.
+    # The database is the source of truth for jobs, so the queue needs no disk.
     command = [redis_server(), "--port", "0", "--unixsocket", str(folder / "redis.sock"), "--unixsocketperm", "700"]
     command += ["--save", "", "--appendonly", "no", "--dir", str(folder), "--daemonize", "no"]
     return Child("redis", command)
