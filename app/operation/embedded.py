@@ -108,7 +108,7 @@ def serving(
         keep_private(home)
         (home / "run").mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise SupervisorError(f"The data folder {home} cannot be made: {error.strerror}") from error
+        raise SupervisorError(f"The data folder {home} cannot be created: {error.strerror}") from error
     with _lock(home), _socket_folder(home) as sockets:
         port = _free_port(host, port)
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
