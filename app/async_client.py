@@ -110,7 +110,7 @@ def _shown(value: Any) -> Any:
 def __getattr__(name: str) -> Any:
     if name == "AsyncPolymargin":
         warnings.warn(
-            "AsyncPolymargin is now polymargin.AsyncClient; this name goes with version 1.1",
+            "AsyncPolymargin is now polymargin.AsyncClient; this name will be removed in version 1.1",
             DeprecationWarning,
             stacklevel=2,
         )

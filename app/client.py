@@ -241,7 +241,7 @@ class Client:
         Raises
         ------
         InvalidInputError
-            Nothing is to be smaller, or the loss cannot be measured.
+            Nothing is to be smaller, or the loss of accuracy cannot be measured.
         ConflictError
             The version is a copy itself.
         """
@@ -319,7 +319,9 @@ class Client:
 def __getattr__(name: str) -> Any:
     if name == "Polymargin":
         warnings.warn(
-            "Polymargin is now polymargin.Client; this name goes with version 1.1", DeprecationWarning, stacklevel=2
+            "Polymargin is now polymargin.Client; this name will be removed in version 1.1",
+            DeprecationWarning,
+            stacklevel=2,
         )
         return Client
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,13 +10,13 @@ _COME_AGAIN_SECONDS = 2.0
 
 
 class Turns:
-    """``with Turns(2).take():`` raises TooMany where two are at it; nobody waits, as that would take threads."""
+    """``with Turns(2).acquire():`` raises TooMany if two calls are running; waiting would block threads."""
 
     def __init__(self, most: int) -> None:
         self._free = threading.Semaphore(most)
 
     @contextmanager
-    def take(self) -> Iterator[None]:
+    def acquire(self) -> Iterator[None]:
         """One of the turns, until the block ends."""
         if not self._free.acquire(blocking=False):
             raise TooMany("Too many comparisons are running; retry in a few seconds.", _COME_AGAIN_SECONDS)

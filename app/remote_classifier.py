@@ -100,7 +100,7 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = self._labels(y)
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if n_rows != len(labels):
-            raise ValueError(f"X has {n_rows} rows and y {len(labels)} labels")
+            raise ValueError(f"X has {n_rows} rows, but y has {len(labels)} labels")
         self._known = {str(label): label for label in self.classes_}
         with self._client() as client, tempfile.TemporaryDirectory() as folder:
             path, self._texts = _written(X, labels, Path(folder))
@@ -206,7 +206,7 @@ def _one_column(X: Any) -> Any:
         return column.tolist()
     if column is None and any(isinstance(value, str) for value in X.iloc[0]):
         raise ValueError(
-            f"X has {X.shape[1]} columns, some of them texts; one column of texts or numbers were expected"
+            f"X has {X.shape[1]} columns, some of them texts; expected one column of texts, or only numbers"
         )
     return X
 

@@ -150,7 +150,7 @@ if __name__ == "__main__":
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--graceful-seconds", type=int, default=5)
-    parser.add_argument("--shared", action="store_true", help="let other processes listen on the port, too")
+    parser.add_argument("--shared", action="store_true", help="let other processes listen on the same port")
     parser.add_argument("--processes", type=int, default=1, help="that listen on the port together")
     given = parser.parse_args()
     if given.processes > 1:

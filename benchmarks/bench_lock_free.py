@@ -60,7 +60,7 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
         for turn in range(1 + INNER_PASSES):
             order, at = rng.permutation(active), 0
             while at < len(order):
-                pools[t] = coefficients.with_room(pools[t], 1 << 16)
+                pools[t] = coefficients.with_capacity(pools[t], 1 << 16)
                 visits = Visits(order, at, len(order), turn == 0, k if turn == 0 else 0)
                 at = joint.visit(task, visits, solver.largest_loss, *shared, pools[t], progress)
 

@@ -81,7 +81,7 @@ def _interleave(q: NDArray[Any], first: int, many: int, U: NDArray[Any]) -> None
 def boosting(name: str) -> list[Row]:
     """Histograms, their search and the layout of weights, of all classes at once."""
     X, y = sets.load(name)
-    bins, rng, rows = Bins.of(X, 255), np.random.default_rng(0), []
+    bins, rng, rows = Bins.from_matrix(X, 255), np.random.default_rng(0), []
     n, k = X.shape[0], int(y.max()) + 1
     n_bins = int(bins.n_bins.max())
     for kind in (np.int32, np.int64):

@@ -142,7 +142,7 @@ def tuned(program: Program, problem: Problem) -> tuple[Params, float]:
         if found.sets is not None:
             value, threshold = multilabel(problem.tree, truth, found.sets)["hierarchical_f1"], 0.0
         else:
-            curve = Curve.of(Pairs.of(found.scores, truth))
+            curve = Curve.from_pairs(Pairs.from_log_odds(found.scores, truth))
             value, threshold = curve.micro_f1, curve.threshold
         if value > best[0]:
             best = value, setting, threshold

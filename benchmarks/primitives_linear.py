@@ -221,7 +221,7 @@ def dense_rows(name: str) -> list[Row]:
         return []
     table = []
     for kind in (np.float32, np.float64):
-        layout = DenseLayout.of(X, int(y.max()) + 1, np.dtype(kind))
+        layout = DenseLayout.from_matrix(X, int(y.max()) + 1, np.dtype(kind))
         W, f = layout.weights(), np.zeros(LANES + int(y.max()) + 1, kind)
         loops = {"dots": (_products_by_vectors, _products), "dot": (_product_by_vectors, _product),
                  "add": (_additions_by_vectors, _additions)}  # fmt: skip

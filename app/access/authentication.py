@@ -36,7 +36,7 @@ _MOST_REMEMBERED = 10_000
 _FAILED_AT_ONCE = 20
 _SAFE = ("GET", "HEAD")
 
-_bearer = HTTPBearer(auto_error=False, description="An API key, as POST /keys gave it.")
+_bearer = HTTPBearer(auto_error=False, description="An API key, as returned by POST /keys.")
 
 
 class KeyRing:
@@ -101,11 +101,11 @@ class KeyRing:
         """What ``look_up`` finds in a worker thread, unless the address has guessed too often; raises as it and so."""
         wait = self._failed.wait(address)
         if wait:
-            raise TooMany("This address has shown too many keys that are not known.", wait)
+            raise TooMany("This address has sent too many unknown keys; retry later.", wait)
         try:
             return await to_thread.run_sync(look_up, limiter=limiter)
         except Unauthenticated:
-            self._failed.take(address)
+            self._failed.acquire(address)
             raise
 
     def forget(self) -> None:
@@ -182,13 +182,13 @@ async def admit(state: State, scope: Scope, authorization: str, role: Role) -> P
     noted = scope.setdefault("state", {})
     if "key" not in noted:  # else it has been counted
         noted["key"] = principal  # for the log, too
-        wait = keyring.rates.take(principal.key_id)  # what is refused below counts, too
+        wait = keyring.rates.acquire(principal.key_id)  # what is refused below counts, too
         if wait:
             raise TooMany("Too many requests with this key; retry later.", wait)
     if cookie is not None:
         token = Request(scope).headers.get("x-csrf-token", "")
         if scope["method"] not in _SAFE and not is_csrf_token(cookie, token):
-            raise Forbidden("A browser's session changes things only with the page's token in X-CSRF-Token.")
+            raise Forbidden("Changes from a browser session require the page's token in X-CSRF-Token.")
     if _RANKS[principal.role] < _RANKS[role]:
         raise Forbidden(f"This requires the {role} role; the key's role is {principal.role}.")
     return principal
@@ -206,7 +206,7 @@ async def _whose(state: State, scope: Scope, authorization: str) -> tuple[Princi
     if principal.proxy_user is not None:
         proxies: Proxies | None = state.proxies
         if proxies is None or proxies.user(scope) != principal.proxy_user:
-            raise Unauthenticated("The proxy does not say that this session's user asks; sign in again.")
+            raise Unauthenticated("The proxy does not name the user of this session; sign in again.")
     return principal, cookie
 
 

@@ -68,7 +68,7 @@ def create(
     Forbidden
         A key of one workspace is asked for by one of another, which is not the installation's own.
     InvalidInput
-        The name does not fit URLs, or the key would have ended already.
+        The name does not fit URLs, or the expiry of the key is in the past.
     Conflict
         The name is taken.
     """
@@ -76,14 +76,14 @@ def create(
     scope = scope_of(session) or Scope(DEFAULT)
     workspace = workspace or scope.workspace
     if scope.workspace not in (workspace, DEFAULT):
-        raise Forbidden(f"Only administrators of the workspace {DEFAULT!r} make keys of others.")
+        raise Forbidden(f"Only administrators of the workspace {DEFAULT!r} can create keys for other workspaces.")
     secret = f"pm_{secrets.token_urlsafe(32)}"
     try:
         with writing(session):
             row = _insert(session, name, role, secret, expires_at, workspace, promotes)
             now = session.scalars(select(db_now())).one()
             if row.expires_at is not None and row.expires_at <= now:
-                raise InvalidInput("the key would have ended already", [Item("not in the future", "/expires_at")])
+                raise InvalidInput("the expiry of the key is in the past", [Item("not in the future", "/expires_at")])
             shown = _show(row, now)
     except IntegrityError:
         raise Conflict(f"the workspace {workspace!r} already has a key named {name!r}") from None
@@ -147,7 +147,7 @@ def revoke(session: Session, ref: str) -> Key:
             # One that ends by itself would leave the service without any.
             last = row.workspace == DEFAULT and row.role == ADMIN and row.expires_at is None and row.issuer is None
             if last and not session.scalars(others.with_for_update()).all():
-                raise Conflict("this is the last administrator's key; make another before revoking it")
+                raise Conflict("this is the last administrator's key; create another before revoking it")
             session.execute(update(tables.Key).where(tables.Key.id == row.id).values(revoked_at=db_now()))
             session.refresh(row)
             audit.changed(session, row, {"revoked": False}, {"revoked": True})

@@ -154,7 +154,7 @@ class Provider:
     def _described(self, claims: dict[str, Any], access_token: object) -> Visitor:
         subject = claims["sub"]
         if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT:
-            raise Unauthenticated("The identity provider's token names nobody.")
+            raise Unauthenticated("The identity provider's token does not name a user.")
         groups = _found(claims, self._config.openid_groups_claim)
         endpoint = self._document().get("userinfo_endpoint")
         if groups is None and isinstance(endpoint, str) and isinstance(access_token, str):
@@ -184,7 +184,7 @@ class Provider:
         document = self._fetched(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         if document.get("issuer") != issuer:
             log.warning("openid.other_issuer", expected=issuer, found=str(document.get("issuer"))[:200])
-            raise Unavailable("The identity provider names another issuer than POLYMARGIN_OPENID_ISSUER.")
+            raise Unavailable("The identity provider's issuer differs from POLYMARGIN_OPENID_ISSUER.")
         return document
 
     def _fetched(self, url: str, fresh: bool = False) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def _require_safe(endpoint: str, issuer: str) -> None:
     """Raise Unavailable for an endpoint without TLS, unless the issuer itself is on loopback."""
     if not endpoint.startswith("https://") and not issuer.startswith("http://"):
         log.warning("openid.unsafe_endpoint", url=endpoint[:200])
-        raise Unavailable("The identity provider names an address without TLS.")
+        raise Unavailable("The identity provider gives an address without TLS.")
 
 
 def _ask(method: str, url: str, headers: Mapping[str, str], body: str | None = None) -> tuple[int, dict[str, Any]]:
@@ -234,7 +234,7 @@ def _ask(method: str, url: str, headers: Mapping[str, str], body: str | None = N
                     raise ValueError("the answer is too long")
         document = json.loads(content)
         if not isinstance(document, dict):
-            raise ValueError("the answer is no object")
+            raise ValueError("the answer is not an object")
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         log.warning("openid.no_answer", url=url, error=type(error).__name__)
         raise Unavailable("The identity provider does not answer as expected.") from error

@@ -107,7 +107,7 @@ async def finish_openid(request: Request) -> Response:
     address = request.client.host if request.client else ""
     try:
         if not attempt:
-            raise Unauthenticated("This browser has begun no sign-in, or too long ago. Try to sign in again.")
+            raise Unauthenticated("This browser has not started a sign-in, or it has expired. Sign in again.")
         look_up = partial(provider.visitor, attempt, dict(request.query_params))
         visitor = await keyring.guess(look_up, address, _asking_providers)
         secret = await run_in_threadpool(_begin_person, request, visitor, "OpenID")
@@ -174,7 +174,7 @@ def _begin_person(request: Request, visitor: Visitor, by: str) -> str:
 
 def _count(request: Request, principal: Principal) -> None:
     """Count a sign-in as a request of its key, whose the request is from now on; raises TooMany."""
-    wait = request.app.state.keyring.rates.take(principal.key_id)
+    wait = request.app.state.keyring.rates.acquire(principal.key_id)
     if wait:
         raise TooMany("Too many requests with this key; retry later.", wait)
     request.state.key = principal

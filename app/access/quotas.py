@@ -51,8 +51,8 @@ def require_room(session: Session, n_bytes: int, *, hold: bool = True) -> None:
         found = _stored_bytes(session, scope.workspace)
     if found + n_bytes > most:
         raise StorageFull(
-            f"The workspace stores {found} bytes, and may store {most}; {n_bytes} more do not fit. Delete datasets or "
-            "versions that are not needed."
+            f"The workspace stores {found} bytes of at most {most}; {n_bytes} more do not fit. Delete datasets or "
+            "versions that you do not need."
         )
 
 
@@ -60,10 +60,12 @@ def require_room_for_incoming(workspace: str, room: int) -> None:
     """Raise StorageFull where what is being received for a workspace, in all its requests, is more than ``room``."""
     found = files().incoming_bytes(workspace)
     if found > room:
-        raise StorageFull(f"The workspace has room for {room} bytes, and {found} are being received for it at once.")
+        raise StorageFull(
+            f"The workspace has room for {room} bytes, and {found} are being uploaded to it at the moment."
+        )
 
 
-def room(session: Session) -> int | None:
+def free_bytes(session: Session) -> int | None:
     """Bytes that the session's workspace may still store; None: any number."""
     scope, most = scope_of(session), settings().max_stored_bytes
     if scope is None or not most:

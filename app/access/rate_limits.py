@@ -25,7 +25,7 @@ class Rates:
         """Seconds until the name may come again; 0: now."""
         return max(0.0, self._due.get(name, 0.0) - self._slack - time.monotonic())
 
-    def take(self, name: str) -> float:
+    def acquire(self, name: str) -> float:
         """As :meth:`wait`, and where that is 0 the name has come."""
         now = time.monotonic()
         due = max(self._due.get(name, 0.0), now)

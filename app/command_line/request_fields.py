@@ -44,7 +44,7 @@ def fields_of(schema: type[BaseModel], arguments: Sequence[str] = (), leave: Seq
     return decorate
 
 
-def request_of(schema: type[BaseModel], given: dict[str, Any]) -> dict[str, Any]:
+def build_request(schema: type[BaseModel], given: dict[str, Any]) -> dict[str, Any]:
     """What was given as the request's JSON; the service is the one judge of values."""
     request: dict[str, Any] = {}
     for name, info in schema.model_fields.items():

@@ -39,7 +39,7 @@ def statistics(session: Session, ref: str, offset: int = 0, limit: int = MOST_LI
         found.classes = found.classes[offset : offset + limit]
     else:
         assert row.path is not None
-        found.classes = ClassCounts.of(open_corpus(files(), row.path)).listed(offset, offset + limit)
+        found.classes = ClassCounts.from_rows(open_corpus(files(), row.path)).listed(offset, offset + limit)
     found.test_only_labels = found.test_only_labels[:MOST_LISTED]
     return found
 
@@ -49,7 +49,7 @@ def class_counts(row: tables.DatasetVersion) -> ClassCounts:
     found = DatasetStatistics.model_validate(row.statistics)
     if len(found.classes) == found.n_classes:
         return ClassCounts.of_listed(found.classes)
-    return ClassCounts.of(open_corpus(files(), row.path))
+    return ClassCounts.from_rows(open_corpus(files(), row.path))
 
 
 def rows(session: Session, ref: str, offset: int = 0, limit: int = 20, whole: bool = False) -> DatasetRows:

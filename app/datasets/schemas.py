@@ -386,7 +386,7 @@ class LabelCorrection(BaseModel):
     def _labels_or_deletion(cls, labels: list[str] | None, info: ValidationInfo) -> list[str] | None:
         deletes = info.data.get("delete", False)
         if deletes and labels is not None:
-            raise ValueError("the row is to be deleted: remove labels, or delete")
+            raise ValueError("delete and labels cannot be combined: pass one of them")
         if not deletes and labels is None:
             raise ValueError("give the correct labels, or delete: true")
         return labels
@@ -397,7 +397,7 @@ class LabelCorrection(BaseModel):
         if len(given) != 1:
             raise ValueError(f"give exactly one of row, id and text; got {', '.join(given) or 'none'}")
         if self.version is not None and self.row is None:
-            raise ValueError("version is of a row number; ids and texts need none")
+            raise ValueError("version applies only to a row number, not to an id or a text")
         return self
 
 

@@ -127,7 +127,7 @@ def _room(request: Request, replay: bool) -> int | None:
     with opened(request) as session:
         claim = request.headers.get("content-length", "")
         quotas.require_room(session, int(claim) if claim.isdigit() else 1, hold=False)
-        return quotas.room(session)
+        return quotas.free_bytes(session)
 
 
 @asynccontextmanager
@@ -353,7 +353,7 @@ async def append_to_upload(
 
     def room() -> int | None:
         with opened(request) as session:
-            return quotas.room(session)
+            return quotas.free_bytes(session)
 
     left = await run_in_threadpool(room)
     try:

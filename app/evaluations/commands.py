@@ -6,7 +6,7 @@ import typer
 
 from app.client import Client
 from app.command_line.output import Json, console, number, print_json, table
-from app.command_line.request_fields import fields_of, request_of
+from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
 from app.evaluations import bands
 from app.evaluations.schemas import Comparison, EvaluateRequest, Evaluation, Measure, Mistake, Part
@@ -26,7 +26,7 @@ def evaluate(
 ) -> None:
     """Evaluate a model version on a dataset."""
     with Client() as client:
-        job = client.jobs.submit(request_of(EvaluateRequest, given) | {"kind": "evaluate"})
+        job = client.jobs.submit(build_request(EvaluateRequest, given) | {"kind": "evaluate"})
         if watch:
             job = watch_job(job, console(json))
             _show(client.evaluations.get(job.id), json)

@@ -90,7 +90,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, UnicodeDecodeError) as error:
-        raise _refused("the file is no zip file, or is cut off") from error
+        raise _refused("the file is not a zip file, or is truncated") from error
 
 
 def _contents(archive: zipfile.ZipFile, size_bytes: int) -> ArchiveContents:
@@ -105,13 +105,13 @@ def _contents(archive: zipfile.ZipFile, size_bytes: int) -> ArchiveContents:
         if not text and not _ARRAY.fullmatch(member.filename):
             raise _refused(f"member {number} is not a member of an archive")
         if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
-            raise _refused("a member is compressed; archives of this service are not", member.filename)
+            raise _refused("a member is compressed; archives of this service are uncompressed", member.filename)
         if member.flag_bits & _FLAGS:
             raise _refused("a member is encrypted", member.filename)
         if text and member.file_size > MAX_TEXT_BYTES:
             raise _refused(f"it is larger than {MAX_TEXT_BYTES} bytes", member.filename)
     if sum(member.file_size for member in members) > size_bytes:
-        raise _refused("its members together are larger than the file: some of them share their bytes")
+        raise _refused("its members together are larger than the file, so some of them overlap")
     if CONTENTS not in names:
         raise _refused(f"it has no {CONTENTS}")
     text_ = _read(archive, CONTENTS)
@@ -150,7 +150,7 @@ def _extract(archive: zipfile.ZipFile, contents: ArchiveContents, work: Path, ch
         target = work / name if "/" in name else None  # card and loader are hashed and not kept
         digest = _copied(archive, name, target)
         if digest != expected.sha256:
-            raise _refused("its bytes are not those that were written", name)
+            raise _refused("its bytes differ from the listed hash", name)
     for made in (work / "model", work / "features", work):
         sync_folder(made)
 
@@ -188,7 +188,7 @@ def _require_whole(work: Path, contents: ArchiveContents) -> None:
         came = {name: file.sha256 for name, file in contents.files.items() if name.startswith(f"{part}/")}
         came.pop(f"{part}/{MANIFEST}")
         if named != came:
-            raise _refused("the arrays that it names are not those that came", f"{part}/{MANIFEST}")
+            raise _refused("its arrays differ from the members of the file", f"{part}/{MANIFEST}")
         for name in came:
             _require_native(work / name, name)
     try:

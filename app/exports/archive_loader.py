@@ -50,7 +50,7 @@ class Classifier:
         if kind == "table":
             return self._table(instances, params)
         if kind == "named_text":
-            raise ValueError("this script finds no names of concepts; the model is imported into Polymargin")
+            raise ValueError("this script does not find names of concepts; import the model into Polymargin")
         X = sp.csr_matrix(instances, dtype=float)
         X = X[:, self.archive["features/used"]] if "used" in self.features["arrays"] else X
         return self._scaled(X.toarray(), params["recipe"]) if kind == "scaled" else X
@@ -229,7 +229,7 @@ def _scores(kind: str, X: Any, arrays: dict[str, Any], n_classes: int) -> Any:
             if label[node] >= 0:
                 likely[:, label[node]] += np.exp(-losses[:, node])
         return np.log(np.maximum(likely / np.sum(parent < 0), 1e-30))
-    raise ValueError(f"this script reads linear machines; a model of the kind {kind!r} is imported into Polymargin")
+    raise ValueError(f"this script reads linear machines; import a model of the kind {kind!r} into Polymargin")
 
 
 def main(arguments: list[str]) -> None:
@@ -240,7 +240,7 @@ def main(arguments: list[str]) -> None:
     try:
         classifier = Classifier(path)
     except (OSError, KeyError, TypeError, ValueError):
-        sys.exit(f"{path} cannot be read as an archive of a model's version")
+        sys.exit(f"{path} is not a readable archive of a model version")
     kind = classifier.features["kind"]
     try:
         asked: list[Any] = instances

@@ -41,13 +41,13 @@ class Archive:
         with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
             for name, content in self.small.items():
                 archive.writestr(zipfile.ZipInfo(name, _EPOCH), content)
-                yield out.taken()
+                yield out.drain()
             for name, path in self.arrays.items():
                 with path.open("rb") as file, archive.open(zipfile.ZipInfo(name, _EPOCH), "w", force_zip64=True) as to:
                     while block := file.read(_BLOCK):
                         to.write(block)
-                        yield out.taken()
-        yield out.taken()
+                        yield out.drain()
+        yield out.drain()
 
 
 def make(session: Session, ref: str, number: int) -> Archive:
@@ -125,7 +125,7 @@ class _Sink(io.RawIOBase):
         self._waiting += data
         return len(data)
 
-    def taken(self) -> bytes:
+    def drain(self) -> bytes:
         block = bytes(self._waiting)
         self._waiting.clear()
         return block

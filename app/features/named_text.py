@@ -234,7 +234,7 @@ class NamedTextFeatures:
         """The columns of the names in a text, from 0, and their values."""
         words, n_title = _Words(), 0
         for sentence, piece in enumerate(_SENTENCES.split(text)):
-            for some in self._words.of(piece):
+            for some in self._words.split(piece):
                 for word in some:
                     self._add(word, sentence, words)
             n_title = n_title or words.n
@@ -274,7 +274,7 @@ class NamedTextFeatures:
                     parts.append(number)
                     break
             for at in range(len(word) - _LEAST_PART, _LEAST_PART - 1, -1):
-                forms = (*self._words.of(word[:at])[0][:1], word[:at])
+                forms = (*self._words.split(word[:at])[0][:1], word[:at])
                 number = next((n for form in forms if (n := find(form)) is not None), None)
                 if number is not None:
                     parts.append(number)
@@ -293,8 +293,8 @@ class NamedTextFeatures:
 
 def words_of_name(words: Words, name: str) -> list[str]:
     """The words of a name without a qualifier at its end; all, where nothing else is left."""
-    found, grams = words.of(_QUALIFIER.sub("", name))
+    found, grams = words.split(_QUALIFIER.sub("", name))
     if found or grams:
         return [*found, *grams]
-    found, grams = words.of(name)
+    found, grams = words.split(name)
     return [*found, *grams]

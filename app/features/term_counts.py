@@ -62,12 +62,12 @@ def widened(counts: csr_matrix[np.float64], n_columns: int) -> csr_matrix[np.flo
 
 
 def _counted(texts: Sequence[str], columns: TermColumns) -> csr_matrix[np.float64]:
-    """How often each column is in each text, shape (n_texts, largest column + 1): as `columns.of` gives them."""
+    """How often each column is in each text, shape (n_texts, largest column + 1), from `columns.find_all`."""
     ascii = np.fromiter(map(columns.ascii_alike, texts), bool, len(texts))
     rows, found = _of_ascii([texts[at] for at in np.flatnonzero(ascii).tolist()], columns)
     all_rows, all_found = [np.flatnonzero(ascii)[rows]], [found]
     for other in np.flatnonzero(~ascii).tolist():
-        of_text = np.array(columns.of(texts[other]), dtype=np.int64)
+        of_text = np.array(columns.find_all(texts[other]), dtype=np.int64)
         all_rows.append(np.full(len(of_text), other))
         all_found.append(of_text)
     row, column = np.concatenate(all_rows), np.concatenate(all_found)

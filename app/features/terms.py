@@ -93,10 +93,10 @@ class TermColumns:
         """Whether a word brings no term but itself, wherever it is."""
         return self._params.prefix is None and self._params.char_ngrams is None
 
-    def of(self, text: str) -> list[int]:
+    def find_all(self, text: str) -> list[int]:
         """One for each time that a term is there."""
         params, find, of_word = self._params, self.find, self._of_word.get
-        words, grams = self.words.of(text)
+        words, grams = self.words.split(text)
         if self.one_each and params.hash_features is None:
             columns = [column for column in map(find, words) if column is not None]
         else:

@@ -198,7 +198,7 @@ class TextFeatures:
 
     def text_row(self, text: str) -> Row:
         """Indices (k,), increasing, and values (k,) of one text."""
-        return self._weights.row(self._columns.of(text))
+        return self._weights.row(self._columns.find_all(text))
 
     def transform(self, texts: Iterable[str]) -> csr_matrix[np.float64]:
         """Rows of texts, shape (n_texts, n_features); a text without a known term is a row of zeros."""

@@ -42,7 +42,7 @@ class Words:
         """What reads the texts."""
         return self._reader
 
-    def of(self, text: str) -> tuple[list[str], list[str]]:
+    def split(self, text: str) -> tuple[list[str], list[str]]:
         """The words of a text, in its order, and its runs of characters where scripts have no blanks."""
         words, grams = self._reader.read(text)
         if self._stop:
@@ -57,7 +57,7 @@ class Words:
         return kept if form is None else [run if run is None else form(run) for run in kept]
 
     def placed(self, text: str) -> tuple[Placed, Placed]:
-        """As :meth:`of`, each with its beginning and end in the text as the reader folds it."""
+        """As :meth:`split`, each with its beginning and end in the text as the reader folds it."""
         words, grams = self._reader.placed(text)
         form = self._form or str
         return (

@@ -66,7 +66,7 @@ def trials(job: Job, steps: list[JobStep]) -> Draw:
 
 
 def reliability(evaluation: Evaluation) -> Draw:
-    """The share of right answers by predicted probability; empty if there are no probabilities."""
+    """The share of correct answers by predicted probability; empty if there are no probabilities."""
     bins = [each for each in evaluation.reliability or [] if each.n_rows]
 
     def draw(figure: "Figure") -> None:
@@ -79,7 +79,7 @@ def reliability(evaluation: Evaluation) -> Draw:
         axes.scatter(predicted, right, s=[20 + 180 * each.n_rows / most for each in bins])
         axes.set(xlim=(0, 1.02), ylim=(0, 1.02))
         name = f"{evaluation.model}, version {evaluation.version}: {evaluation.n_rows} rows"
-        titled(axes, name, "predicted probability", "share of right answers")
+        titled(axes, name, "predicted probability", "share of correct answers")
 
     return draw
 
@@ -99,7 +99,7 @@ def precision_by_coverage(curve: ThresholdCurve) -> Draw:
         axes.set_xlim(0, 1.02)
         name = f"{curve.model}, version {curve.version}: {curve.n_rows} rows held out"
         covered = "share of the true labels that are found" if of_sets else "share that is answered"
-        titled(axes, name, covered, "share that is right")
+        titled(axes, name, covered, "share of correct answers")
         axes.legend()
 
     return draw
@@ -143,7 +143,7 @@ def confusion_matrix(evaluation: Evaluation, found: ConfusedPairs) -> Draw:
         figure.set_size_inches(9.0, 8.0)
         axes = figure.subplots()
         title = f"{evaluation.model}, version {evaluation.version}: {evaluation.n_rows} rows"
-        titled(axes, title if names else f"{title}; no pair is confused", "named", "true class")
+        titled(axes, title if names else f"{title}; no confused pairs", "named", "true class")
         if names:
             image = axes.imshow(counts / support[:, np.newaxis], cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
             figure.colorbar(image, ax=axes, shrink=0.7, label="share of the class's rows")

@@ -31,7 +31,7 @@ def spread(name: str, kind: str | None, statistics: DatasetStatistics, of: Sprea
     for found, title, histogram, x, y in spreads(kind, statistics):
         if found == of:
             return _bars(f"{name}: {title.lower()}", histogram, x, y)
-    raise Conflict(f"nothing is known of the {of} of this dataset: {_LACKING[of]}, or an earlier version imported it")
+    raise Conflict(f"the {of} of this dataset are not recorded: {_LACKING[of]}, or an earlier version imported it")
 
 
 def spreads(kind: str | None, statistics: DatasetStatistics) -> list[tuple[Spread, str, Histogram, str, str]]:

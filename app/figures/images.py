@@ -88,7 +88,7 @@ def drift_bars(drift: Drift) -> Draw:
     def draw(figure: "Figure") -> None:
         figure.set_size_inches(12.0, 5.0)
         reported = f"{drift.model}, version {drift.version}: {drift.n_answers} answers of {drift.days} days"
-        figure.suptitle(f"Answers of {reported}, beside {drift.n_expected} held out", parse_math=False)
+        figure.suptitle(f"Answers of {reported}, compared to {drift.n_expected} held-out rows", parse_math=False)
         left, right = figure.subplots(1, 2)
         left.set_title("scores" if drift.scores is None else f"scores: PSI {drift.scores.psi:.3f}")
         if drift.scores is not None:
@@ -97,7 +97,7 @@ def drift_bars(drift: Drift) -> Draw:
             _pairs(left, names, drift.scores.expected, drift.scores.found)
         moved = [] if drift.labels is None else drift.labels.moved[:MOST_MOVED]
         variation = "" if drift.labels is None else f": total variation {drift.labels.total_variation:.3f}"
-        right.set_title(f"labels that moved the most{variation}")
+        right.set_title(f"labels with the largest change{variation}")
         _pairs(right, [at.label for at in moved], [at.expected for at in moved], [at.found for at in moved])
 
     return draw

@@ -66,10 +66,10 @@ def parse_annif(path: Path, options: ImportOptions) -> Parsed:
             line = begin + len(records)
             window.consume(end)
     problems.raise_if_any()
-    label_names, y, indptr = labels.take()
+    label_names, y, indptr = labels.build()
     if len(indptr) == 1:
         raise row_error(1, "the file is empty or has only blank lines")
-    return Parsed("text", label_names, y, texts=texts.take(), label_indptr=indptr)
+    return Parsed("text", label_names, y, texts=texts.build(), label_indptr=indptr)
 
 
 def _header(path: Path) -> list[str] | None:

@@ -73,7 +73,7 @@ def parse_annotations(path: Path, options: ImportOptions) -> Parsed:
     reader = _Reader(options)
     for record, line in _records(path):
         reader.read(record, line)
-    return reader.take()
+    return reader.build()
 
 
 def _records(path: Path) -> Iterator[tuple[Record | RefusedError, int]]:
@@ -176,13 +176,13 @@ class _Reader:
         if len(self._block) >= _BLOCK_ROWS:
             self._flush()
 
-    def take(self) -> Parsed:
+    def build(self) -> Parsed:
         """The whole file."""
         self._flush()
         self._problems.raise_if_any()
         if self._n_records == 0:
             raise row_error(1, "the file is empty or has only blank lines")
-        names, y, indptr = self._labels.take()
+        names, y, indptr = self._labels.build()
         if len(indptr) == 1:
             raise row_error(1, "all annotations of the file were cancelled")
         single = self._single and not self._options.unlabelled
@@ -194,8 +194,8 @@ class _Reader:
             "text",
             names,
             y,
-            texts=self._texts.take(),
-            ids=self._ids.take() if self._has_ids else None,
+            texts=self._texts.build(),
+            ids=self._ids.build() if self._has_ids else None,
             label_indptr=None if single else indptr,
         )
 

@@ -91,7 +91,7 @@ def _texts(archive: Archive, options: ImportOptions) -> Parsed:
             rows.problems.add(number, detail, None, "no_label")
             continue
         rows.add(text, labels, name[:-4], number)
-    parsed = rows.take()
+    parsed = rows.build()
     assert parsed is not None  # there is a text
     return parsed
 
@@ -141,7 +141,7 @@ def _mulan(archive: Archive, options: ImportOptions) -> Parsed:
     )
     if len(documents) != 1:
         detail = f"the archive has {len(tables)} ARFF and {len(documents)} XML files, expected one XML of labels"
-        raise row_error(1, f"{detail}: upload an ARFF file alone where its labels are known otherwise (label_columns)")
+        raise row_error(1, f"{detail}: or upload only the ARFF file and name its labels with label_columns")
     stem = PurePosixPath(documents[0]).stem
     chosen = tables if len(tables) == 1 else [name for name in tables if PurePosixPath(name).stem == stem]
     if len(chosen) != 1:

@@ -24,7 +24,7 @@ from app.formats.categories import Categories
 from app.formats.columns import Columns, indicator_columns
 from app.formats.indicator_columns import with_indicator_labels
 from app.formats.json_columns import RefusedError
-from app.formats.label_sets import LabelSets, take_labels
+from app.formats.label_sets import LabelSets, build_labels
 from app.formats.labels import Labels, repeated_name
 from app.formats.matrix import Rows
 from app.formats.table import Kind, Parsed, Problems, row_error, shorten
@@ -100,7 +100,7 @@ def parse_arff(path: Path, options: ImportOptions) -> Parsed:
     for line, text in lines:
         if text and not text.startswith("%"):
             reader.read(text, line)
-    return reader.take()
+    return reader.build()
 
 
 def read_header(lines: Iterator[tuple[int, str]]) -> Header:
@@ -271,7 +271,7 @@ def _meka_labels(header: Header) -> list[str]:
         return []
     names, n_labels = [each.name for each in header.attributes], int(found[1])
     if abs(n_labels) >= len(names):
-        raise row_error(1, f"the relation says {abs(n_labels)} labels (-C), but there are {len(names)} attributes")
+        raise row_error(1, f"the relation declares {abs(n_labels)} labels (-C), but there are {len(names)} attributes")
     return names[:n_labels] if n_labels > 0 else names[n_labels:]
 
 
@@ -428,29 +428,29 @@ class _Reader:
         self._weights.add(np.array(self._row_weights, np.float64), lines, self._problems)
         self._begin_block()
 
-    def take(self) -> Parsed:
+    def build(self) -> Parsed:
         """The whole file."""
         self._flush()
         self._problems.raise_if_any()
         if self._n_rows == 0:
             raise row_error(1, "the file has a header but no rows")
         roles, columns = self._roles, self._roles.columns
-        labels, y, indptr = take_labels(self._labels)
+        labels, y, indptr = build_labels(self._labels)
         names = [self._attributes[at].name for at in roles.numbers]
         X, feature_names = None, None
         if columns.kind != "text":
-            X, feature_names = self._categories.beside(self._rows.take(len(names)), names)
+            X, feature_names = self._categories.beside(self._rows.build(len(names)), names)
         parsed = Parsed(
             columns.kind,
             labels,
             y,
             X=X,
-            texts=self._texts.take() if roles.texts else None,
+            texts=self._texts.build() if roles.texts else None,
             feature_names=feature_names,
-            weights=self._weights.take() if self._weighed else None,
+            weights=self._weights.build() if self._weighed else None,
             label_indptr=indptr,
             columns=columns.reported(names, self._options, self._categories.types()),
-            ids=None if roles.id is None else self._ids.take(),
+            ids=None if roles.id is None else self._ids.build(),
         )
         if roles.marks:
             return with_indicator_labels(parsed, self._options.model_copy(update={"label_columns": tuple(roles.marks)}))

@@ -61,17 +61,17 @@ class Numbers:
         lengths = np.bincount(row, minlength=len(rows)).astype(np.int64)
         self._rows.add(lengths, column.astype(np.int32), dense[row, column])
 
-    def take(self) -> tuple[csr_matrix[np.float64], list[str] | None]:
+    def build(self) -> tuple[csr_matrix[np.float64], list[str] | None]:
         """The matrix, and the names of its columns: those of lists with a point and the place."""
         if self._sparse:
-            return self._rows.take(), None
+            return self._rows.build(), None
         names: list[str] = []
         for name, width in zip(self._names, self._widths, strict=True):
             names += [name] if width == 1 else [f"{name}.{place}" for place in range(width or 0)]
         twice = repeated_name(names)
         if twice is not None:
             raise row_error(1, f"two features are named '{shorten(twice)}': a column, and an element of a list", twice)
-        return self._rows.take(len(names)), names
+        return self._rows.build(len(names)), names
 
     def _block(
         self, column: pa.Array, place: int, rows: npt.NDArray[np.int64], problems: Problems

@@ -28,7 +28,7 @@ from app.formats.arrow_numbers import Numbers, floats, is_number
 from app.formats.arrow_sizes import bytes_read
 from app.formats.categories import Categories
 from app.formats.columns import Columns, find_columns, with_lists
-from app.formats.label_sets import LabelSets, take_labels
+from app.formats.label_sets import LabelSets, build_labels
 from app.formats.labels import Labels, Splits, repeated_name
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import Parsed, Problems, row_error, shorten
@@ -111,7 +111,7 @@ def _parse(
             check(total, row=row)
             reader.read(piece, row)
             row += piece.num_rows
-    return reader.take(row - 1)
+    return reader.build(row - 1)
 
 
 class _Reader:
@@ -169,17 +169,17 @@ class _Reader:
         if columns.texts:
             self._texts.add(*joined([_texts(batch.column(column)) for column in columns.texts]))
 
-    def take(self, n_rows: int) -> Parsed:
+    def build(self, n_rows: int) -> Parsed:
         """The whole table."""
         self._problems.raise_if_any()
         if n_rows == 0:
             raise row_error(1, "the table has no rows")
-        labels, y, indptr = take_labels(self._labels)
-        split = None if self._columns.split is None else self._splits.take()
-        weights = None if self._weights is None else self._weights.take()
-        texts = self._texts.take() if self._columns.texts else None
-        ids = None if self._columns.id is None else self._ids.take()
-        X, names = (None, None) if self._numbers is None else self._numbers.take()
+        labels, y, indptr = build_labels(self._labels)
+        split = None if self._columns.split is None else self._splits.build()
+        weights = None if self._weights is None else self._weights.build()
+        texts = self._texts.build() if self._columns.texts else None
+        ids = None if self._columns.id is None else self._ids.build()
+        X, names = (None, None) if self._numbers is None else self._numbers.build()
         kind, reported = self._columns.kind, None
         if kind == "table" and names is None:
             raise row_error(1, "a file with indices and values cannot have other feature columns", "indices")

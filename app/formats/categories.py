@@ -52,7 +52,7 @@ class Categories:
             elif len(level) > MAX_LABEL:
                 detail = f"'{shorten(level)}' has {len(level)} characters; a category has at most {MAX_LABEL}"
             if detail is not None:
-                for row in groups.of(k):
+                for row in groups.rows_with(k):
                     problems.add(row, detail, self._columns[column])
             ids[k] = self._ids[column].setdefault(level, len(self._ids[column]))
         self._codes[column].extend(ids[codes])
@@ -72,7 +72,7 @@ class Categories:
             levels = sorted(set(forms))
             at = {level: index for index, level in enumerate(levels)}
             place = np.array([at[form] for form in forms], dtype=np.int32)
-            indices = place[codes.take()]
+            indices = place[codes.build()]
             shape = (len(indices), len(levels))
             indptr = np.arange(len(indices) + 1, dtype=np.int64)
             parts.append(csr_matrix((np.ones(len(indices)), indices, indptr), shape=shape))

@@ -33,7 +33,7 @@ from app.formats.csv_cells import (
 )
 from app.formats.csv_header import read_header
 from app.formats.decimals import EMPTY, EXACT, NOT_A_NUMBER, NOT_FINITE, long_decimals, read_decimals
-from app.formats.label_sets import LabelSets, take_labels
+from app.formats.label_sets import LabelSets, build_labels
 from app.formats.labels import Labels, Splits, distinct
 from app.formats.matrix import Rows
 from app.formats.table import Cause, Parsed, Problems, row_error, shorten
@@ -120,25 +120,25 @@ def parse_csv(path: Path, options: ImportOptions, delimiter: str | None = None) 
             line += records.n_lines
             window.consume(records.consumed)
     problems.raise_if_any()
-    label_names, y, indptr = take_labels(labels)
+    label_names, y, indptr = build_labels(labels)
     if (len(y) if indptr is None else len(indptr) - 1) == 0:
         raise row_error(1, "the file has a header but no rows")
-    split = None if header.split is None else splits.take()
-    given = None if weights is None else weights.take()
+    split = None if header.split is None else splits.build()
+    given = None if weights is None else weights.build()
     names = [header.names[column] for column in header.numeric]
-    X, feature_names = (None, None) if header.kind == "text" else categories.beside(rows.take(len(names)), names)
+    X, feature_names = (None, None) if header.kind == "text" else categories.beside(rows.build(len(names)), names)
     return Parsed(
         header.kind,
         label_names,
         y,
         split,
         X,
-        texts.take() if header.texts else None,
+        texts.build() if header.texts else None,
         feature_names,
         given,
         indptr,
         header.reported(names, options, categories.types()),
-        None if header.id is None else ids.take(),
+        None if header.id is None else ids.build(),
     )
 
 

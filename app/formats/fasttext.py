@@ -58,12 +58,12 @@ def parse_fasttext(path: Path, options: ImportOptions) -> Parsed:
             texts.add(blob, np.array([len(text) for _, _, text in found], dtype=np.int64))
             window.consume(end)
     problems.raise_if_any()
-    names, y, indptr = labels.take()
+    names, y, indptr = labels.build()
     if len(indptr) == 1:
         raise row_error(1, "the file is empty or has only blank lines")
     if not some:
         raise row_error(1, f"no line has a label: labels are words that begin with {PREFIX}")
-    return Parsed("text", names, y, texts=texts.take(), label_indptr=None if single else indptr)
+    return Parsed("text", names, y, texts=texts.build(), label_indptr=None if single else indptr)
 
 
 def _read(record: bytes, line: int, problems: Problems) -> tuple[list[str], bytes] | None:

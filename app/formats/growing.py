@@ -32,7 +32,7 @@ class Growing(Generic[Scalar]):
         self._array[self._length : needed] = block
         self._length = needed
 
-    def take(self) -> npt.NDArray[Scalar]:
+    def build(self) -> npt.NDArray[Scalar]:
         """Everything appended, shape (len(self),); nothing may be appended afterwards."""
         self._array.resize(self._length, refcheck=False)
         return self._array

@@ -104,7 +104,7 @@ class TableRows:
         self._texts.add(np.frombuffer(b"".join(self._pieces), dtype=np.uint8), lengths)
         self._begin_block()
 
-    def take(
+    def build(
         self,
     ) -> tuple[Kind, csr_matrix[np.float64], Texts | None, list[str], TableColumns | None]:
         """What the rows make together, numbers and levels, the texts, the names, and what the columns are."""
@@ -113,13 +113,13 @@ class TableRows:
         twice = repeated_name(numbers)
         if twice is not None:
             raise row_error(1, f"two features are named '{shorten(twice)}': a key, and an element of a list", twice)
-        X, names = self._categories.beside(self._rows.take(len(numbers)), numbers)
+        X, names = self._categories.beside(self._rows.build(len(numbers)), numbers)
         label = None if options.unlabelled else options.label_column
         single = (label, options.weight_column, options.id_column)
         present = [name for name in single if name is not None]
         present += [*self._text_keys, *options.ignore_columns, *options.number_columns, *options.category_columns]
         columns = find_columns(present, options.model_copy(update={"text_columns": self._text_keys}))
-        texts = self._texts.take() if self._text_keys else None
+        texts = self._texts.build() if self._text_keys else None
         return columns.kind, X, texts, names, columns.reported(numbers, options, self._categories.types())
 
     def _number_names(self) -> list[str]:

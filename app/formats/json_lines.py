@@ -25,7 +25,7 @@ from app.datasets.schemas import ImportOptions
 from app.formats.columns import with_lists
 from app.formats.json_array import array_records, begins_array
 from app.formats.json_columns import RefusedError, TableRows, joined_texts, text_of_label, type_name
-from app.formats.label_sets import LabelSets, take_labels
+from app.formats.label_sets import LabelSets, build_labels
 from app.formats.labels import Labels, Splits
 from app.formats.matrix import MAX_INDEX, Rows
 from app.formats.table import Kind, Parsed, Problems, row_error, shorten
@@ -68,7 +68,7 @@ def parse_jsonl(path: Path, options: ImportOptions) -> Parsed:
                 if reader.is_block_full:
                     reader.flush()
             reader.flush()
-            return reader.take()
+            return reader.build()
         while unread := window.fill(line):
             end = len(unread) if window.at_end else unread.rfind(b"\n") + 1
             for record in unread[:end].removesuffix(b"\n").split(b"\n") if end else []:
@@ -77,7 +77,7 @@ def parse_jsonl(path: Path, options: ImportOptions) -> Parsed:
                 line += 1
             reader.flush()
             window.consume(end)
-    return reader.take()
+    return reader.build()
 
 
 class _Reader:
@@ -166,31 +166,31 @@ class _Reader:
             self._rows.add(lengths, np.array(self._indices, dtype=np.int32), np.array(self._values, dtype=np.float64))
         self._begin_block()
 
-    def take(self) -> Parsed:
+    def build(self) -> Parsed:
         """The whole file."""
         self._problems.raise_if_any()
         if self._n_records == 0:
             raise row_error(1, "the file is empty or has only blank lines")
-        labels, y, indptr = take_labels(self._label_sets if self._has_sets else self._labels)
-        split = self._splits.take() if self._has_split else None
-        weights = self._weights.take() if self._has_weight else None
-        ids = self._ids.take() if self._has_ids else None
+        labels, y, indptr = build_labels(self._label_sets if self._has_sets else self._labels)
+        split = self._splits.build() if self._has_split else None
+        weights = self._weights.build() if self._has_weight else None
+        ids = self._ids.build() if self._has_ids else None
         texts, X, names, columns, kind = None, None, None, None, "sparse"
         if self._table is not None:
-            kind, X, texts, names, columns = self._table.take()
+            kind, X, texts, names, columns = self._table.build()
         elif self._form == _TEXT:
-            kind, texts = "text", self._texts.take()
+            kind, texts = "text", self._texts.build()
         else:
             X, names = self._matrix()
         return Parsed(cast(Kind, kind), labels, y, split, X, texts, names, weights, indptr, columns, ids)
 
     def _matrix(self) -> tuple[csr_matrix[np.float64], list[str] | None]:
         if self._form == _PAIRS:
-            return self._rows.take(), None
+            return self._rows.build(), None
         names = sorted(self._feature_ids)
         place = np.empty(len(names), dtype=np.int32)
         place[[self._feature_ids[name] for name in names]] = np.arange(len(names), dtype=np.int32)
-        return self._rows.take(len(names), place), names
+        return self._rows.build(len(names), place), names
 
     def _append(self, row: dict[str, Any], line: int) -> None:
         if self._options is not None:
@@ -228,7 +228,7 @@ class _Reader:
         if self._form is None:
             self._form, self._has_split, self._has_weight, self._has_sets = form, has_split, has_weight, has_set
         if form != self._form:
-            raise RefusedError(f"the row has {_spoken(form)}; rows before it have {_spoken(self._form)}")
+            raise RefusedError(f"the row has {_listed_keys(form)}; rows before it have {_listed_keys(self._form)}")
         if has_split != self._has_split:
             raise RefusedError("split is given in some rows but not in others", "split")
         if has_weight != self._has_weight:
@@ -307,7 +307,7 @@ def _form(row: dict[str, Any]) -> frozenset[str]:
         raise RefusedError("expected text, or features, or indices with values")
     if form < _PAIRS:
         raise RefusedError("indices and values must be given together", next(iter(form)))
-    raise RefusedError(f"the row has {_spoken(form)}, expected text, or features, or indices with values")
+    raise RefusedError(f"the row has {_listed_keys(form)}, expected text, or features, or indices with values")
 
 
 def _check_pairs(indices: object, values: object) -> None:
@@ -341,5 +341,5 @@ def _encode(names: list[str]) -> tuple[npt.NDArray[np.int64], list[str]]:
     return np.array(codes, dtype=np.int64), list(ids)
 
 
-def _spoken(form: frozenset[str]) -> str:
+def _listed_keys(form: frozenset[str]) -> str:
     return " and ".join(sorted(form))

@@ -67,7 +67,7 @@ class LabelSets:
                 if detail is not None:
                     if any("\udc80" <= character <= "\udcff" for character in stripped):
                         detail = "the label is not valid UTF-8"
-                    for row in groups.of(k):
+                    for row in groups.rows_with(k):
                         problems.add(row, detail, "label")
                 members[at] = self._ids.setdefault(stripped, len(self._ids))
                 at += 1
@@ -77,7 +77,7 @@ class LabelSets:
         self._members.extend(members[np.repeat(begin[codes], widths) + offsets])
         self._lengths.extend(widths)
 
-    def take(self, numbers: bool = False) -> tuple[list[str], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    def build(self, numbers: bool = False) -> tuple[list[str], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """Sorted names; the indices of each row's names among them, ascending, each once; and where rows begin.
 
         Parameters
@@ -95,21 +95,21 @@ class LabelSets:
         labels = sorted(set(names))
         place = {name: index for index, name in enumerate(labels)}
         index = np.array([place[name] for name in names], dtype=np.int64)
-        lengths = self._lengths.take()
+        lengths = self._lengths.build()
         row = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
-        keys = np.unique(row * max(1, len(labels)) + index[self._members.take()])
+        keys = np.unique(row * max(1, len(labels)) + index[self._members.build()])
         row, y = np.divmod(keys, max(1, len(labels)))
         counts = np.bincount(row, minlength=len(lengths))
         return labels, y.astype(np.int32), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def take_labels(
+def build_labels(
     labels: Labels | LabelSets, numbers: bool = False
 ) -> tuple[list[str], npt.NDArray[np.int32], npt.NDArray[np.int64] | None]:
     """Names, their indices, and where rows begin: None where each row has one label."""
     if isinstance(labels, LabelSets):
-        return labels.take(numbers)
-    return *labels.take(numbers), None
+        return labels.build(numbers)
+    return *labels.build(numbers), None
 
 
 def separator_for(labels: Iterable[str], preferred: str | None) -> str:

@@ -59,12 +59,12 @@ class Labels:
             except UnicodeDecodeError:
                 decoded, detail = "", "the label is not valid UTF-8"
             if detail is not None:
-                for row in groups.of(k):
+                for row in groups.rows_with(k):
                     problems.add(row, detail, "label", "no_label" if detail == NO_LABEL else None)
             ids[k] = self._ids.setdefault(decoded, len(self._ids))
         self._y.extend(ids[codes])
 
-    def take(self, numbers: bool = False) -> tuple[list[str], npt.NDArray[np.int32]]:
+    def build(self, numbers: bool = False) -> tuple[list[str], npt.NDArray[np.int32]]:
         """Sorted names and the index of each row's name.
 
         Parameters
@@ -75,7 +75,7 @@ class Labels:
         names = integers(list(self._ids)) if numbers else list(self._ids)
         labels = sorted(set(names))
         place = {name: index for index, name in enumerate(labels)}
-        return labels, np.array([place[name] for name in names], dtype=np.int32)[self._y.take()]
+        return labels, np.array([place[name] for name in names], dtype=np.int32)[self._y.build()]
 
 
 class Splits:
@@ -97,13 +97,13 @@ class Splits:
             decoded = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
             values[k] = _SPLITS.get(decoded, TRAIN)
             if decoded not in _SPLITS:
-                for row in groups.of(k):
+                for row in groups.rows_with(k):
                     problems.add(row, f"the split is '{shorten(decoded)}', expected train, test or validation", "split")
         self._split.extend(values[codes])
 
-    def take(self) -> npt.NDArray[np.int8]:
+    def build(self) -> npt.NDArray[np.int8]:
         """0 train, 1 test, 2 validation, shape (n,)."""
-        return self._split.take()
+        return self._split.build()
 
 
 def distinct(

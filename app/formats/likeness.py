@@ -35,7 +35,7 @@ class Alike(NamedTuple):
     kinds: tuple[Likeness, ...]
 
 
-def alike(labels: Sequence[str]) -> list[Alike]:
+def similar_labels(labels: Sequence[str]) -> list[Alike]:
     """The groups of labels that are alike, in the order of their first label."""
     found = []
     for group in _groups(labels, KINDS).values():

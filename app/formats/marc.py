@@ -70,7 +70,7 @@ def parse_marc(path: Path, options: ImportOptions) -> Parsed:
     labels = () if options.unlabelled else _specs(options.label_fields or LABEL_FIELDS, "label_fields")
     rows, n_records = TextRows(), 0
 
-    def take(record: MarcRecord | RecordError, line: int) -> None:
+    def add_record(record: MarcRecord | RecordError, line: int) -> None:
         nonlocal n_records
         n_records += 1
         if isinstance(record, RecordError):
@@ -83,8 +83,8 @@ def parse_marc(path: Path, options: ImportOptions) -> Parsed:
             else:
                 rows.problems.add(line, detail)
 
-    read_marc(path, take)
-    parsed = rows.take()
+    read_marc(path, add_record)
+    parsed = rows.build()
     if parsed is None:
         raise row_error(1, f"all {n_records} records of the file are deleted")
     return parsed
@@ -92,8 +92,8 @@ def parse_marc(path: Path, options: ImportOptions) -> Parsed:
 
 def heading(field: Field, codes: str = _MAIN + _SUBDIVISIONS) -> str:
     """A heading in one line: `Cooking, French -- History` becomes `Cooking, French--History`; empty without any."""
-    parts = [" ".join(field.of("".join(set(codes) - set(_SUBDIVISIONS))))]
-    parts += field.of("".join(set(codes) & set(_SUBDIVISIONS)))
+    parts = [" ".join(field.select("".join(set(codes) - set(_SUBDIVISIONS))))]
+    parts += field.select("".join(set(codes) & set(_SUBDIVISIONS)))
     return "--".join(_FINAL_PERIOD.sub("", part) for part in parts if part)
 
 
@@ -112,7 +112,7 @@ def _specs(given: Sequence[str], option: str) -> tuple[Spec, ...]:
 def _texts(record: MarcRecord, specs: Sequence[Spec]) -> list[str]:
     """A line for each field that is named, in the order of the names."""
     lines = [
-        " ".join([field.data.strip()] if field.data.strip() else field.of(spec.codes or ascii_lowercase))
+        " ".join([field.data.strip()] if field.data.strip() else field.select(spec.codes or ascii_lowercase))
         for spec in specs
         for field in record.fields
         if spec.fits(field)
@@ -125,11 +125,11 @@ def _labels(record: MarcRecord, specs: Sequence[Spec]) -> list[str]:
     for spec in specs:
         for field in filter(spec.fits, record.fields):
             if not spec.codes:
-                found += field.of(_ID)[:1] or [heading(field) or field.data.strip()]
+                found += field.select(_ID)[:1] or [heading(field) or field.data.strip()]
             elif spec.codes == _ID:
-                found += field.of(_ID)[:1]
+                found += field.select(_ID)[:1]
             elif len(spec.codes) == 1:
-                found += [_FINAL_PERIOD.sub("", value) for value in field.of(spec.codes)]
+                found += [_FINAL_PERIOD.sub("", value) for value in field.select(spec.codes)]
             else:
                 found.append(heading(field, spec.codes))
     return [label for label in found if label]

@@ -73,7 +73,7 @@ def _character(code: bytes, active: int, width: int) -> tuple[str, bool]:
             return chr(character), bool(combines)
         if width == 3 and key in ODD_MAP:
             return chr(ODD_MAP[key]), False
-    raise ValueError(f"bytes {_hex(code)} that are no MARC-8 character")
+    raise ValueError(f"bytes {_hex(code)} that are not a MARC-8 character")
 
 
 def _hex(code: bytes) -> str:

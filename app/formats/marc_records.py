@@ -41,7 +41,7 @@ class Field(NamedTuple):
     indicators: str
     subfields: Sequence[tuple[str, str]]
 
-    def of(self, codes: str) -> list[str]:
+    def select(self, codes: str) -> list[str]:
         """The values of subfields with these codes, in the order of the field, without blanks around them."""
         found = (value.translate(_UNSORTED).strip() for code, value in self.subfields if code in codes)
         return [value for value in found if value]
@@ -120,13 +120,13 @@ def _decoded(raw: bytes) -> MarcRecord:
         raise RecordError(f"'{shorten(leader)}' is not the leader of a MARC 21 record")
     length, base = int(leader[:5]), int(leader[12:17])
     if length != len(raw) + 1:
-        raise RecordError(f"the leader says {length:,} bytes, the record has {len(raw) + 1:,}")
+        raise RecordError(f"the leader gives {length:,} bytes, but the record has {len(raw) + 1:,}")
     if (
         not _LEADER_BYTES < base <= len(raw)
         or (base - 1 - _LEADER_BYTES) % _ENTRY
         or raw[base - 1 : base] != _FIELD_END
     ):
-        raise RecordError(f"the leader says that fields begin at byte {base:,}, where the directory does not end")
+        raise RecordError(f"the leader places the fields at byte {base:,}, but the directory does not end there")
     record, n_bytes = MarcRecord(leader), 0
     for at in range(_LEADER_BYTES, base - 1, _ENTRY):
         tag, place = raw[at : at + 3].decode("latin-1"), raw[at + 3 : at + _ENTRY]
@@ -135,7 +135,7 @@ def _decoded(raw: bytes) -> MarcRecord:
         begin, end = base + int(place[4:]), base + int(place[4:]) + int(place[:4])
         n_bytes += end - begin
         if end > len(raw) or raw[end - 1 : end] != _FIELD_END or begin >= end:
-            raise RecordError(f"the field {shorten(tag)} does not end where the directory says")
+            raise RecordError(f"the field {shorten(tag)} does not end at the length in the directory")
         if n_bytes > len(raw):
             raise RecordError("the directory names the same bytes several times")
         record.fields.append(_field(tag, raw[begin : end - 1], leader[9] == "a"))
@@ -157,14 +157,14 @@ def _text(data: bytes, tag: str, is_unicode: bool) -> str:
         try:
             return data.decode()
         except UnicodeDecodeError:
-            raise RecordError(f"the field {shorten(tag)} is not valid UTF-8, which the leader says it is") from None
+            raise RecordError(f"the field {shorten(tag)} is not valid UTF-8, which the leader declares") from None
     # its tables are large
     from app.formats.marc8 import decode_marc8
 
     try:
         return decode_marc8(data)
     except ValueError as error:
-        detail = f"the field {shorten(tag)} has {error}, which the leader says it is"
+        detail = f"the field {shorten(tag)} has {error}, but the leader declares MARC-8"
         raise RecordError(f"{detail} (position 9 is not 'a'): {_UNICODE_WAY}, or set position 9 if it is") from None
 
 

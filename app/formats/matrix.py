@@ -30,7 +30,9 @@ class Rows:
         self._indices.extend(indices)
         self._values.extend(values)
 
-    def take(self, n_features: int | None = None, place: npt.NDArray[np.int32] | None = None) -> csr_matrix[np.float64]:
+    def build(
+        self, n_features: int | None = None, place: npt.NDArray[np.int32] | None = None
+    ) -> csr_matrix[np.float64]:
         """The canonical matrix: sorted indices, no stored zeros; the caller vouches that no row repeats an index.
 
         Parameters
@@ -40,7 +42,7 @@ class Rows:
         place : int32 array, shape (n_features,), optional
             New index of each index that was added.
         """
-        indices, values, lengths = self._indices.take(), self._values.take(), self._lengths.take()
+        indices, values, lengths = self._indices.build(), self._values.build(), self._lengths.build()
         if place is not None:
             indices = place[indices]
         if n_features is None:

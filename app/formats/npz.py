@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from app.datasets.schemas import ImportOptions
-from app.formats.label_sets import LabelSets, take_labels
+from app.formats.label_sets import LabelSets, build_labels
 from app.formats.labels import Labels, Splits, repeated_name
 from app.formats.npz_arrays import read_arrays
 from app.formats.npz_matrix import SPARSE, Array, dense_matrix, shape_error, sparse_matrix, text_of
@@ -92,9 +92,9 @@ def parse_npz(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
     weights = _weights(arrays, options, rows, problems)
     matrix = None if X is None else _checked(X, rows, problems)
     problems.raise_if_any()
-    label_names, y, indptr = take_labels(labels)
+    label_names, y, indptr = build_labels(labels)
     if texts is not None:
-        return Parsed("text", label_names, y, split, texts=texts.take(), weights=weights, label_indptr=indptr)
+        return Parsed("text", label_names, y, split, texts=texts.build(), weights=weights, label_indptr=indptr)
     assert matrix is not None
     names = _feature_names(arrays, matrix.shape[1])
     return Parsed("sparse", label_names, y, split, matrix, feature_names=names, weights=weights, label_indptr=indptr)
@@ -208,7 +208,7 @@ def _split(arrays: Mapping[str, Array], rows: npt.NDArray[np.int64], problems: P
     names = [text_of(value, "split") for value in values.tolist()]
     splits = Splits()
     splits.add(codes.astype(np.int64), [words.get(name, name) for name in names], rows, problems)
-    return splits.take()
+    return splits.build()
 
 
 def _weights(
@@ -224,7 +224,7 @@ def _weights(
         raise shape_error(key, array, f"({len(rows)},) of numbers")
     weights = Weights(key)
     weights.add(array.astype(np.float64), rows, problems)
-    return weights.take()
+    return weights.build()
 
 
 def _feature_names(arrays: Mapping[str, Array], n_features: int) -> list[str] | None:

@@ -29,7 +29,7 @@ def dense_matrix(array: Array) -> csr_matrix[np.float64]:
         row, column = np.nonzero(block)
         lengths = np.bincount(row, minlength=len(block)).astype(np.int64)
         rows.add(lengths, column.astype(np.int32), block[row, column])
-    return rows.take(array.shape[1])
+    return rows.build(array.shape[1])
 
 
 def sparse_matrix(arrays: Mapping[str, Array], check: Callable[[int], None]) -> csr_matrix[np.float64]:

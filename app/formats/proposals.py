@@ -288,7 +288,7 @@ def _format(head: bytes, sample: TableSample) -> DatasetFormat:
             return FORMATS[name].name
     if any(len(cells_of(lines[0], mark)) > 1 for mark in DELIMITERS.values()) or lines[0].startswith("sep="):
         return "csv"
-    raise row_error(1, "the first line is no header with several columns")
+    raise row_error(1, "the first line is not a header with several columns")
 
 
 def _fits(format: str, lines: Sequence[str], sample: TableSample) -> bool:

@@ -21,7 +21,7 @@ class RowGroups:
     def __init__(self, codes: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> None:
         self._codes, self._rows = codes, rows
 
-    def of(self, code: int) -> list[int]:
+    def rows_with(self, code: int) -> list[int]:
         """The lines of the rows that have a code, in their order."""
         rows, starts = self._sorted
         if code >= len(starts) - 1:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.datasets.schemas import ImportOptions
-from app.formats.label_sets import LabelSets, take_labels
+from app.formats.label_sets import LabelSets, build_labels
 from app.formats.labels import Labels, distinct
 from app.formats.matrix import Rows
 from app.formats.row_groups import RowGroups
@@ -81,9 +81,9 @@ def read_rows(
     found.problems.raise_if_any()
     if len(found.rows) == 0:
         raise row_error(1, "the file is empty" if line == 1 else "the file has only blank lines or comments")
-    label_names, y, indptr = take_labels(found.labels, numbers=True)
-    weights = found.weights.take() if found.weighted else None
-    return Parsed("sparse", label_names, y, X=found.rows.take(), weights=weights, label_indptr=indptr)
+    label_names, y, indptr = build_labels(found.labels, numbers=True)
+    weights = found.weights.build() if found.weighted else None
+    return Parsed("sparse", label_names, y, X=found.rows.build(), weights=weights, label_indptr=indptr)
 
 
 class _Found:
@@ -125,5 +125,5 @@ class _Found:
             )
             groups = RowGroups(codes, lines)
             for code in [code for code, name in enumerate(names) if name.strip()]:
-                for line in groups.of(code):
+                for line in groups.rows_with(code):
                     self.problems.add(line, detail, "label")

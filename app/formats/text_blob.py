@@ -23,12 +23,12 @@ class TextBlob:
         self._bytes.extend(blob)
         self._lengths.extend(lengths)
 
-    def take(self) -> Texts:
+    def build(self) -> Texts:
         """All texts."""
-        lengths = self._lengths.take()
+        lengths = self._lengths.build()
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        return Texts(self._bytes.take(), offsets)
+        return Texts(self._bytes.build(), offsets)
 
 
 def joined(

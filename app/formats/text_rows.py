@@ -35,15 +35,15 @@ class TextRows:
         if len(self._block) >= _BLOCK_ROWS:
             self._flush()
 
-    def take(self) -> Parsed | None:
+    def build(self) -> Parsed | None:
         """All rows, of kind "text" with sets of labels; None where there are none. Raises FormatError."""
         self._flush()
         self.problems.raise_if_any()
-        names, y, indptr = self._labels.take()
+        names, y, indptr = self._labels.build()
         if len(indptr) == 1:
             return None
-        ids = self._ids.take() if self._has_ids else None
-        return Parsed("text", names, y, texts=self._texts.take(), ids=ids, label_indptr=indptr)
+        ids = self._ids.build() if self._has_ids else None
+        return Parsed("text", names, y, texts=self._texts.build(), ids=ids, label_indptr=indptr)
 
     def _flush(self) -> None:
         texts, ids, labels, lines = zip(*self._block, strict=True) if self._block else ((), (), (), ())

@@ -59,6 +59,6 @@ class Weights:
         values[there] = found
         self.add(values, rows, problems)
 
-    def take(self) -> npt.NDArray[np.float64]:
+    def build(self) -> npt.NDArray[np.float64]:
         """All weights, shape (n,)."""
-        return self._weights.take()
+        return self._weights.build()

@@ -34,7 +34,7 @@ def parse_xmc(path: Path, options: ImportOptions) -> Parsed:
     Returns
     -------
     Parsed
-        Kind "sparse" with sets of labels; X has as many columns as the first line says.
+        Kind "sparse" with sets of labels; X has as many columns as the first line declares.
 
     Raises
     ------
@@ -51,9 +51,11 @@ def parse_xmc(path: Path, options: ImportOptions) -> Parsed:
     parsed = read_rows(path, sets=True, zero_based=True, n_header_lines=1)
     assert parsed.X is not None
     if parsed.n_rows != n_rows:
-        raise row_error(1, f"the first line says {counted(n_rows, 'row')}; the file has {parsed.n_rows:,}")
+        raise row_error(1, f"the first line declares {counted(n_rows, 'row')}; the file has {parsed.n_rows:,}")
     if parsed.X.shape[1] > n_features:
-        detail = f"the first line says {counted(n_features, 'feature')}; the largest index is {parsed.X.shape[1] - 1:,}"
+        detail = (
+            f"the first line declares {counted(n_features, 'feature')}; the largest index is {parsed.X.shape[1] - 1:,}"
+        )
         raise row_error(1, detail)
     wrong = next((name for name in parsed.labels if not (name.isdigit() and int(name) < n_labels)), None)
     if wrong is not None:

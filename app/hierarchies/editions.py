@@ -63,7 +63,7 @@ def changes(
         Others are compared.
     """
     check_range(offset, limit)
-    with comparing.take():
+    with comparing.acquire():
         with reading(session):
             new, old = (_edition(session, by_ref(session, tables.Hierarchy, each).id) for each in (ref, since))
         return _listed(old, new, change, offset, limit)

@@ -83,11 +83,11 @@ def _named(session: Session, owner: tables.Hierarchy, search: str) -> ColumnElem
         return by_label
     wanted = search.casefold()
     rows = session.execute(select(N.number, N.facts).where(N.hierarchy_id == owner.id, N.facts.is_not(None)))
-    found = [number for number, facts in rows if any(wanted in name.casefold() for name in _spoken(facts or {}))]
+    found = [number for number, facts in rows if any(wanted in name.casefold() for name in _all_names(facts or {}))]
     return or_(by_label, N.number.in_(found))
 
 
-def _spoken(facts: dict[str, Any]) -> list[str]:
+def _all_names(facts: dict[str, Any]) -> list[str]:
     """All names of a node."""
     others = [name for names in facts.get("alternatives", {}).values() for name in names]
     return [*facts.get("names", {}).values(), *others, *filter(None, [facts.get("notation")])]

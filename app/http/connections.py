@@ -187,7 +187,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(min(guard.head_seconds, guard.body_seconds) / 8, self._look)
         if self.asks_nothing:
             if self._head_since is not None and now - self._head_since > guard.head_seconds:
-                self._refuse(408, f"No whole request came within {guard.head_seconds:g} s.")
+                self._refuse(408, f"The request was not complete within {guard.head_seconds:g} s.")
                 return
         elif self.cycle.more_body:
             if not self.flow.read_paused:  # else it is this service that does not take more

@@ -133,7 +133,7 @@ class HostCheck:
         for name, value in scope["headers"]:
             if name == b"host":
                 if host is not None:
-                    return Malformed("The request has several Hosts.")
+                    return Malformed("The request has several Host headers.")
                 host = value
             elif name == b"origin":
                 origin = value.decode("latin-1").strip().lower()
@@ -142,7 +142,9 @@ class HostCheck:
                 "The Host header is not an allowed name of this service; add it to POLYMARGIN_ALLOWED_HOSTS."
             )
         if origin is not None and scope["method"] not in _SAFE and not self._may_change(origin, host):
-            return Forbidden("Pages of this Origin may change nothing; POLYMARGIN_ALLOWED_ORIGINS says which ones may.")
+            return Forbidden(
+                "Pages of this Origin must not change anything; POLYMARGIN_ALLOWED_ORIGINS lists the allowed origins."
+            )
         return None
 
     def _may_change(self, origin: str, host: bytes | None) -> bool:

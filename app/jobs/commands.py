@@ -7,7 +7,7 @@ import typer
 
 from app.client import Client
 from app.command_line.output import Json, console, number, print_json, table
-from app.command_line.request_fields import fields_of, param_of, request_of, tags_of
+from app.command_line.request_fields import build_request, fields_of, param_of, tags_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.schemas import Job, JobKind, JobPlan, JobResult, JobState, PreviewRequest, Span, TrainRequest
 from app.models.schemas import ModelVersion
@@ -33,7 +33,7 @@ def train(
     **given: Any,
 ) -> None:
     """Train a model on a dataset."""
-    request = request_of(TrainRequest, given) | {
+    request = build_request(TrainRequest, given) | {
         "kind": "train",
         "params": dict(param_of(text) for text in param or ()),
     }
@@ -275,7 +275,7 @@ def preview(
 ) -> None:
     """Show the features of one row, with the recipe fitted on a sample of the training rows."""
     with Client() as client:
-        found = client.datasets.preview(dataset, row, **request_of(PreviewRequest, {"row": None, **given}))
+        found = client.datasets.preview(dataset, row, **build_request(PreviewRequest, {"row": None, **given}))
         if json:
             print_json(found)
             return

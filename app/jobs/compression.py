@@ -32,12 +32,12 @@ def resolve_compression(session: Session, request: CompressRequest) -> tuple[Res
     version = models.version_row(session, request.model, request.version, request.alias, lock=True)
     name = by_id(session, tables.Model, version.model_id).name
     if version.copy_of is not None:
-        raise Conflict(f"version {version.number} is a smaller copy itself; copy the version that it was made of")
+        raise Conflict(f"version {version.number} is itself a smaller copy; copy its original version")
     named = {"model": name, "version": version.number, "alias": None}
     if request.dataset is None:
         if version.dataset_id is None:
             detail = "the version's dataset does not exist any more; name a dataset to measure the loss on"
-            raise InvalidInput("the loss cannot be measured", [Item(detail, "/dataset")])
+            raise InvalidInput("the loss of accuracy cannot be measured", [Item(detail, "/dataset")])
         number = request.dataset_version or version.request.get("dataset_version") or 1
         named |= {"dataset": version.dataset_id, "dataset_version": number}
     request = request.model_copy(update=named)

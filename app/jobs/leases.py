@@ -318,7 +318,7 @@ def lose(session: Session, lease: Lease) -> Literal["queued", "cancelled", "fail
         if losses >= settings().max_attempts:
             end(session, lease, "failed", error=worker_lost(losses))
             return "failed"
-        _queue_again(session, lease, f"it has lost a part of its workers ({losses} of {settings().max_attempts})")
+        _queue_again(session, lease, f"it has lost some of its workers ({losses} of {settings().max_attempts})")
         return "queued"
 
 

@@ -144,7 +144,7 @@ def _forecast(request: TrainRequest, resolved: Resolved, size: int, rates: Rates
     try:
         return resolved.shardable.forecast(counts, n_features + constant, entries, size, rates)
     except ValueError as error:
-        raise InvalidInput("the job cannot be trained so", [Item(str(error), "/params")]) from None
+        raise InvalidInput("the job cannot be trained with this request", [Item(str(error), "/params")]) from None
 
 
 def _earlier(session: Session, request: TrainRequest, resolved: Resolved) -> EarlierJobs | None:

@@ -180,11 +180,11 @@ def change(session: Session, id: str, patch: JobPatch) -> Job:
         before = {"priority": row.priority, "tags": row.tags or {}}
         tags = {name: value for name, value in {**(row.tags or {}), **(patch.tags or {})}.items() if value is not None}
         if len(tags) > MAX_JOB_TAGS:
-            raise InvalidInput(f"the job would have {len(tags)} tags; {MAX_JOB_TAGS} are the most")
+            raise InvalidInput(f"the job would have {len(tags)} tags; at most {MAX_JOB_TAGS} are allowed")
         after = {**before, "tags": tags}
         if patch.priority is not None:
             if row.state != "queued":
-                raise Conflict(f"the job is {row.state}; only a queued one has a place that a priority can change")
+                raise Conflict(f"the job is {row.state}; only the priority of a queued job can be changed")
             after["priority"] = queue_order.level_of(patch.priority)
             trial_jobs.set_priority(session, id, queue_order.level_of(patch.priority))
         _set(session, id, **after)

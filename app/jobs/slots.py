@@ -134,7 +134,7 @@ def fitting(session: Session, job_ids: Iterator[str]) -> Iterator[str]:
         n = min(8 * n, _MOST_READ)
 
 
-def held(session: Session, job_id: str, attempt: int) -> list[HeldSlot]:
+def held_slots(session: Session, job_id: str, attempt: int) -> list[HeldSlot]:
     """The slots of a gang, by rank."""
     with reading(session):
         rows = session.execute(

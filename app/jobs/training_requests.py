@@ -135,7 +135,7 @@ def solver_of(request: TrainRequest) -> Solver[Any]:
     except registry.UnknownSolverError as error:
         raise InvalidInput("the solver is not known", [Item(str(error), "/solver")]) from None
     except ParamsError as error:
-        raise InvalidInput("the solver does not take these parameters", _items(error)) from None
+        raise InvalidInput("the solver does not have these parameters", _items(error)) from None
 
 
 def _check_options(solver: Solver[Any], request: TrainRequest) -> None:
@@ -167,7 +167,7 @@ def _check_certain(solver: type[Solver[Any]], request: TrainRequest) -> None:
     elif request.path is not None:
         fault = "give a path or until_certain, not both"
     if fault is not None:
-        raise InvalidInput("answers cannot end this training", [Item(fault, "/until_certain")])
+        raise InvalidInput("stopping by answers is not available for this training", [Item(fault, "/until_certain")])
 
 
 def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) -> None:
@@ -188,14 +188,16 @@ def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) 
     if solver.takes_kernel_values:
         kernel_values.check(resolved.dataset.kind, statistics, request.columns)
     if request.text is not None and not resolved.holds_texts:
-        raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds no texts", "/text")])
+        raise InvalidInput("the request does not fit the dataset", [Item("the dataset contains no texts", "/text")])
     check_columns(resolved.dataset.kind, request.columns)
 
 
 def check_columns(kind: str | None, recipe: ColumnRecipe | None) -> None:
     """Raise InvalidInput where a recipe is of columns that a dataset of this kind does not have."""
     if recipe is not None and kind == "text":
-        raise InvalidInput("the request does not fit the dataset", [Item("the dataset holds texts alone", "/columns")])
+        raise InvalidInput(
+            "the request does not fit the dataset", [Item("the dataset contains only texts", "/columns")]
+        )
 
 
 def check_further(resolved: Resolved, request: TrainRequest) -> None:

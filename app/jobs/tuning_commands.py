@@ -8,7 +8,7 @@ import typer
 
 from app.client import Client
 from app.command_line.output import Json, console, number, print_json, table
-from app.command_line.request_fields import fields_of, request_of
+from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.client import Job
 from app.jobs.commands import Id, show_job
@@ -63,7 +63,7 @@ def tune(
         raise typer.BadParameter(
             "give a method with --solver, or a file of candidates with --space", param_hint="--solver / --space"
         )
-    request = request_of(TuneRequest, given) | {"kind": "tune", "space": candidates}
+    request = build_request(TuneRequest, given) | {"kind": "tune", "space": candidates}
     if text:
         request["texts"] = [_json(each, "--text") for each in text]
     with Client() as client:
@@ -205,7 +205,7 @@ def compress(
 ) -> None:
     """Create a smaller copy of a version: half precision, pruned weights, or both; its accuracy loss is measured."""
     with Client() as client:
-        job = client.jobs.submit(request_of(CompressRequest, given) | {"kind": "compress"})
+        job = client.jobs.submit(build_request(CompressRequest, given) | {"kind": "compress"})
         if watch:
             job = watch_job(job, console(json))
             assert job.result is not None

@@ -50,7 +50,7 @@ def resolve_tuning(session: Session, request: TuneRequest) -> ResolvedTuning:
     needs_tree = along_tree and first.hierarchy is None
     if (measure == "log_loss" and sets) or (measure == "tree_loss" and sets) or needs_tree:
         what = "sets of labels have no probabilities to measure" if measure == "log_loss" else "it needs a hierarchy"
-        raise InvalidInput("the labels cannot be measured so", [Item(f"{measure}: {what}", "/measure")])
+        raise InvalidInput("the measure does not fit the labels", [Item(f"{measure}: {what}", "/measure")])
     if request.folds is not None and request.folds > first.statistics.n_train:
         raise InvalidInput("there are more folds than rows", [Item("give fewer", "/folds")])
     update = {"dataset_version": first.dataset_version, "measure": measure, "texts": _recipes(request, first)}

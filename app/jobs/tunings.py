@@ -60,7 +60,7 @@ def results(session: Session, id: str, measure: str) -> dict[tuple[int, int], Re
     return found
 
 
-def request_of(session: Session, id: str) -> TuneRequest | None:
+def load_request(session: Session, id: str) -> TuneRequest | None:
     """What a tuning was asked for; None where it is over."""
     with reading(session):
         row = session.execute(select(J.request, J.state).where(J.id == id)).one()
@@ -200,4 +200,4 @@ def _place_of(token: str | None) -> int:
             return int(place)
     except (binascii.Error, ValueError):
         pass
-    raise InvalidInput("the page token is not one that a page gave", [Item("not a page token", "/page_token")])
+    raise InvalidInput("the page token is invalid", [Item("not a page token", "/page_token")])

@@ -61,7 +61,7 @@ def point_alias(
     if current is None:
         n_aliases = select(func.count()).select_from(tables.Alias).where(tables.Alias.model_id == model.id)
         if session.scalars(n_aliases).one() >= MAX_ALIASES:
-            raise Conflict(f"the model has {MAX_ALIASES} aliases, the most that one may have")
+            raise Conflict(f"the model has {MAX_ALIASES} aliases; no more are allowed")
         session.add(tables.Alias(model_id=model.id, name=alias, version_id=target.id, revision=revision))
     else:
         session.execute(update(tables.Alias).where(*at).values(version_id=target.id, revision=revision))

@@ -261,7 +261,7 @@ class Models:
         Raises
         ------
         InvalidInputError
-            The file is no archive, or its bytes are not those that were written.
+            The file is no archive, or its bytes differ from the listed hash.
         """
         return self._transport.parsed(
             ModelVersion, post_file(self._transport, "/models/import", Path(path), {"name": name})

@@ -26,7 +26,7 @@ def unconverged(row: tables.ModelVersion) -> str | None:
     wanted = "" if tol is None else f"; tol is {tol:g}"
     if most is not None and row.epochs >= most:
         ended = f"training ended after {counted(row.epochs, 'epoch')}, the most that max_epochs allows, {gap}{wanted}"
-        return f"{ended}. Raise max_epochs, scale the columns, or take a smaller C."
+        return f"{ended}. Raise max_epochs, scale the columns, or use a smaller C."
     return f"training was stopped after {counted(row.epochs, 'epoch')}, before it converged, {gap}{wanted}."
 
 

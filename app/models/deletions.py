@@ -225,7 +225,9 @@ def _delete(
 ) -> Deletion:
     if held and not dry_run:
         items = [Item(f"version {each.version}: {each.reason}") for each in held]
-        raise Conflict(f"{counted(len(held), 'thing', 'holds/hold')} what would be deleted; nothing was", items)
+        raise Conflict(
+            f"{counted(len(held), 'reference', 'prevents/prevent')} this deletion; nothing was deleted", items
+        )
     ids = [row.id for row in rows]
     n_evaluations = select(func.count()).select_from(tables.Evaluation).where(tables.Evaluation.version_id.in_(ids))
     now: float = session.scalars(select(db_now())).one()

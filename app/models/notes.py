@@ -32,7 +32,7 @@ def change(session: Session, ref: str, number: int, patch: VersionPatch, if_matc
             raise PreconditionFailed(f"the version has revision {row.revision}; If-Match names {if_match}")
         tags = {name: value for name, value in {**(row.tags or {}), **(patch.tags or {})}.items() if value is not None}
         if len(tags) > MAX_TAGS:
-            raise InvalidInput(f"the version would have {len(tags)} tags; {MAX_TAGS} are the most")
+            raise InvalidInput(f"the version would have {len(tags)} tags; at most {MAX_TAGS} are allowed")
         row.tags = tags
         if patch.notes is not None:
             row.notes = patch.notes

@@ -82,7 +82,7 @@ def backup(target: Path, link: bool, say: Say) -> dict[str, Any]:
         part.rename(target)
         return {name: value for name, value in contents.items() if name != "files"}
     shutil.rmtree(part, ignore_errors=True)
-    raise BackupError("things are deleted faster than they are copied; try again later")
+    raise BackupError("files are deleted faster than they are copied; try again later")
 
 
 def restore(source: Path, say: Say) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _marked(mark: Path) -> Iterator[bool]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BackupError(f"another restore into {mark.parent} is under way") from None
+            raise BackupError(f"another restore into {mark.parent} is running") from None
         try:
             yield broke_off
         finally:

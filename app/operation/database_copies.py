@@ -28,7 +28,9 @@ def require_service() -> None:
             f"there is no database {database_file(url)}; set POLYMARGIN_HOME to the service's data folder"
         )
     if schema(url) != migrate.newest():
-        raise BackupError("the database has another schema than this version of the program; run polymargin migrate")
+        raise BackupError(
+            "the database has a different schema than this version of the program; run polymargin migrate"
+        )
 
 
 def schema(url: str) -> str | None:

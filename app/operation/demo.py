@@ -122,11 +122,11 @@ def _train(client: Client, corpus: Path) -> ModelVersion:
 
 def _report(version: ModelVersion, say: Callable[[str], None]) -> None:
     say(f"Model      {version.model} version {version.version}: {version.solver}, the best of "
-        f"{version.report['trials']:.0f} trials on rows held out; {version.n_features} features")  # fmt: skip
+        f"{version.report['trials']:.0f} trials on held-out rows; {version.n_features} features")  # fmt: skip
     say(f"Trained    {version.epochs} epochs in {version.seconds:.1f} s, "
         f"{'converged' if version.converged else 'stopped at the limit of epochs'}")  # fmt: skip
     if version.primal is None or version.dual is None or version.gap is None:
-        raise DemoError("the model came without its bounds")
+        raise DemoError("the model has no bounds")
     say(f"Optimum    primal {version.primal:.6g}, dual {version.dual:.6g}, relative gap {version.gap:.2e}: "
         "the best possible value lies between the two")  # fmt: skip
 

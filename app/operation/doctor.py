@@ -78,7 +78,7 @@ def _home() -> Iterator[Finding]:
     if not os.access(home, os.W_OK):
         yield Finding("data folder", "fault", f"{home} cannot be written to")
     elif home.stat().st_mode & 0o077:
-        yield Finding("data folder", "warning", f"others on this machine may read {home}; chmod 700 closes it")
+        yield Finding("data folder", "warning", f"other users of this machine may read {home}; run chmod 700 on it")
     else:
         yield Finding("data folder", "ok", str(home))
     room = shutil.disk_usage(home)
@@ -91,7 +91,7 @@ def _database() -> Iterator[Finding]:
     url = settings().sqlalchemy_url
     kind = url.partition(":")[0].partition("+")[0]
     if kind == "sqlite" and not (settings().home / "polymargin.db").exists() and not settings().database_url:
-        yield Finding("database", "fault", "there is none yet; polymargin up or migrate makes it")
+        yield Finding("database", "fault", "does not exist yet; polymargin up or migrate creates it")
         return
     try:
         found, wanted = migrate.current(url), migrate.newest()
@@ -123,7 +123,7 @@ def _redis(there: bool) -> Finding:
     if not reachable():
         return Finding("queue", "warning", "no Redis answers; polymargin up starts a private one")
     if there and _has_workers():
-        return Finding("queue", "ok", f"Redis answers at {url}, and workers were heard of lately")
+        return Finding("queue", "ok", f"Redis answers at {url}, and workers have been active recently")
     detail = f"a Redis answers at {url}, but no worker was heard of lately: it may be another program's; "
     detail += "polymargin up starts a private one, and POLYMARGIN_REDIS_URL names one for workers of your own"
     return Finding("queue", "warning", detail)

@@ -108,7 +108,7 @@ def serving(
         keep_private(home)
         (home / "run").mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise SupervisorError(f"The data folder {home} cannot be made: {error.strerror}") from error
+        raise SupervisorError(f"The data folder {home} cannot be created: {error.strerror}") from error
     with _lock(home), _socket_folder(home) as sockets:
         port = _free_port(host, port)
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -204,7 +204,7 @@ def redis_server() -> str:
 
 
 def _redis(folder: Path) -> Child:
-    # The database is the truth about jobs, so the queue needs no disk.
+    # The database is the source of truth for jobs, so the queue needs no disk.
     command = [redis_server(), "--port", "0", "--unixsocket", str(folder / "redis.sock"), "--unixsocketperm", "700"]
     command += ["--save", "", "--appendonly", "no", "--dir", str(folder), "--daemonize", "no"]
     return Child("redis", command)

@@ -61,7 +61,7 @@ class Metrics:
             "polymargin_requests", "Requests answered.", labels=("method", "route", "status")
         )
         spans = HistogramMetricFamily(
-            "polymargin_request_seconds", "Time from a request to the end of its answer.", labels=("method", "route")
+            "polymargin_request_seconds", "Time from a request to the end of its response.", labels=("method", "route")
         )
         predictions = HistogramMetricFamily(
             "polymargin_prediction_seconds", "Time to check the instances of one request and to score them.", labels=()
@@ -128,9 +128,9 @@ class _Now(Collector):
             jobs.add_metric((state,), count)
         yield jobs
         yield GaugeMetricFamily(
-            "polymargin_job_waiting_seconds", "How long the oldest queued job has waited.", value=found.waiting_seconds
+            "polymargin_job_waiting_seconds", "Waiting time of the oldest queued job.", value=found.waiting_seconds
         )
-        workers = GaugeMetricFamily("polymargin_workers", "Living worker processes by queue.", labels=("queue",))
+        workers = GaugeMetricFamily("polymargin_workers", "Live worker processes by queue.", labels=("queue",))
         for queue, count in found.workers.items():
             workers.add_metric((queue,), count)
         yield workers
@@ -152,7 +152,9 @@ class _Versions(Collector):
             "polymargin_score_psi", "Population stability index of their scores.", labels=of_version
         )
         variation = GaugeMetricFamily(
-            "polymargin_label_total_variation", "How far their labels are from held-out ones.", labels=of_version
+            "polymargin_label_total_variation",
+            "Distance of their labels from those of held-out rows.",
+            labels=of_version,
         )
         for each in self._versions:
             labels = (each.workspace, each.model, str(each.version))

@@ -98,7 +98,7 @@ def _number(session: Session, table: type[tables.Table]) -> int:
 
 def _shortages(queues: list[Queue], disk: Room) -> list[Attention]:
     found = [
-        Attention(kind="no_workers", detail=f"No worker of the queue {queue.name} was heard of lately.")
+        Attention(kind="no_workers", detail=f"No worker of the queue {queue.name} has been active recently.")
         for queue in queues
         if not queue.processes and (queue.name == GENERAL or queue.waiting)
     ]

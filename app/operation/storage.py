@@ -14,11 +14,11 @@ from app.store.files import Files
 def report(session: Session, files: Files) -> Storage:
     """What the next collection removes."""
     return _reported(
-        files, deletions_due(session), deletions.deleted(session, due=False), _orphans(session, files), False
+        files, expired_deletions(session), deletions.deleted(session, due=False), _orphans(session, files), False
     )
 
 
-def deletions_due(session: Session) -> list[DeletedVersion]:
+def expired_deletions(session: Session) -> list[DeletedVersion]:
     """Deleted versions whose time is over."""
     return deletions.deleted(session, due=True)
 
@@ -28,7 +28,7 @@ def collect(session: Session, files: Files, deleted: bool = False) -> Storage:
 
     The space of a version is reported as such, not again among the files.
     """
-    versions = deletions_due(session) + (deletions.deleted(session, due=False) if deleted else [])
+    versions = expired_deletions(session) + (deletions.deleted(session, due=False) if deleted else [])
     orphans = _orphans(session, files)
     deletions.purge(session, at_once=deleted)
     sweeping.tidy(session, files)

@@ -169,7 +169,7 @@ def _expire(session: Session, id: str) -> str | None:
     elif losses >= most:
         state = "failed"
         _set(session, id, state=state, finished_at=db_now(), error=worker_lost(losses), **over)
-        fail_import(session, [id], "The import lost its worker too often.")
+        fail_import(session, [id], "The import lost too many workers.")
     else:
         state, reason = "queued", f"its worker went silent ({losses} of {most})"
         _set(session, id, state=state, worker=None, notified_at=None, queued_again=reason, **over)

@@ -57,7 +57,7 @@ class VersionCounts:
             with self._lock:
                 self._counts["unknown", 0] += n
 
-    def take(self) -> Counts:
+    def drain(self) -> Counts:
         """Return the counts and reset them."""
         with self._lock:
             taken, self._counts = self._counts, defaultdict(int)
@@ -85,7 +85,7 @@ class AnswerCounts:
         self._versions: dict[str, VersionCounts] = {}
         self._let_go: set[str] = set()
 
-    def of(self, version_id: str, edges: Sequence[float] | None) -> VersionCounts:
+    def for_version(self, version_id: str, edges: Sequence[float] | None) -> VersionCounts:
         """Where the answers of a version are counted."""
         with self._lock:
             self._let_go.discard(version_id)
@@ -112,7 +112,7 @@ class AnswerCounts:
 
     def _take(self) -> dict[str, Counts]:
         with self._lock:
-            taken = {id: version.take() for id, version in self._versions.items()}
+            taken = {id: version.drain() for id, version in self._versions.items()}
             for id in [id for id in self._let_go if not taken.get(id)]:
                 self._let_go.discard(id)
                 self._versions.pop(id, None)

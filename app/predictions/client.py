@@ -108,8 +108,8 @@ def from_table(table: Any, reads: ModelInputs) -> list[Any]:
         return [{"features": {name: row[name] for name in wanted if row[name] is not None}} for row in rows]
     if len(columns) != reads.n_numbers:
         raise ClientError(
-            f"{_model(reads)} reads {reads.n_numbers} numbers without names, the table has {len(columns)} columns: "
-            "pass the columns of numbers alone, in the order of the training file"
+            f"{_model(reads)} reads {reads.n_numbers} numbers without names, but the table has {len(columns)} columns: "
+            "pass only the columns of numbers, in the order of the training file"
         )
     return [list(row.values()) for row in rows]
 

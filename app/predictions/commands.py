@@ -103,7 +103,7 @@ def predict(
     languages = sorted({language for item in every for language in _named(item)})
     optional = ["way", "probability", "certain", *([] if answer.sure_from is not None else ["sure"])]
     titles = ["instance", "label", *languages, "score", "way", "probability", "sure", "certain"]
-    shown.print(_told(titles, [*_rows(every, languages)], optional))
+    shown.print(_without_empty_columns(titles, [*_rows(every, languages)], optional))
     if explain:
         head = ["instance", "label", "against", "lead", "lifted by", "lowered by", "rest"]
         shown.print(table(head, _explained(every)))
@@ -134,7 +134,7 @@ def _blank(texts: list[str], row: int) -> bool:
     return row < len(texts) and not texts[row].strip()
 
 
-def _told(titles: list[str], rows: list[tuple[object, ...]], optional: list[str]) -> Table:
+def _without_empty_columns(titles: list[str], rows: list[tuple[object, ...]], optional: list[str]) -> Table:
     """Return the table without the optional columns that no prediction fills."""
     kept = [
         at for at, title in enumerate(titles)
@@ -232,8 +232,8 @@ def _lines(file: Path | None) -> Iterator[Any]:
                 yield orjson.loads(line)
             except orjson.JSONDecodeError as error:
                 raise ClientError(
-                    f"Row {row} of {file} is not JSON: {error.msg}. --file takes JSON lines; files in the formats of "
-                    "datasets are uploaded, without labels by --unlabelled, and answered by predict-dataset"
+                    f"Row {row} of {file} is not JSON: {error.msg}. --file expects JSON lines; upload files in other "
+                    "formats as a dataset (with --unlabelled if they have no labels), and use predict-dataset"
                 ) from error
 
 

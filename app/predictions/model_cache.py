@@ -210,7 +210,7 @@ class ModelCache:
                 read = load_version(session, version)
                 load_loops_of(read.model)
                 edges = None if read.reference is None else read.reference.edges
-                loaded = replace(read, counts=self.counts.of(id, edges), read_ahead=read_ahead)
+                loaded = replace(read, counts=self.counts.for_version(id, edges), read_ahead=read_ahead)
             self._keep(loaded)
         return loaded
 
@@ -306,8 +306,8 @@ def load_version(session: Session, version: ModelVersion, *, measured: bool = Fa
         beside = versions.measured_folder(folder)
         if beside is None:
             raise Conflict(
-                f"version {version.version} was trained on all rows of this dataset, and the model that was measured "
-                "without some of them was not imported: evaluate it on other rows"
+                f"version {version.version} was trained on all rows of this dataset, and the measured model, which was "
+                "trained without some of them, was not imported: evaluate it on other rows"
             )
         folder = beside
     try:

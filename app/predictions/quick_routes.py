@@ -77,7 +77,7 @@ class QuickPredictions:
             return
         started = time.perf_counter()
         known = self._known(scope)
-        if known is None or self._keyring.rates.take(known.principal.key_id):
+        if known is None or self._keyring.rates.acquire(known.principal.key_id):
             await self._app(scope, receive, send)
             return
         scope.setdefault("state", {})["key"] = known.principal  # is admitted, should the request go on

@@ -132,12 +132,17 @@ def _check(document: dict[str, Any], max_instances: int) -> tuple[list[Any], int
     if type(top_k) is not int or not 1 <= top_k <= MAX_TOP:
         raise _fault(f"expected an integer from 1 to {MAX_TOP}", "/top_k")
     if len(instances) * top_k > MAX_LABELS:
-        raise _fault(f"{top_k} labels of {len(instances)} instances; {MAX_LABELS} labels are given at most", "/top_k")
+        raise _fault(
+            f"{top_k} labels of {len(instances)} instances; at most {MAX_LABELS} labels are returned", "/top_k"
+        )
     n_terms = document.get("explain", 0)
     if type(n_terms) is not int or not 0 <= n_terms <= MAX_TERMS:
         raise _fault(f"expected an integer from 0 to {MAX_TERMS}", "/explain")
     if len(instances) * n_terms > MAX_TERMS * MAX_EXPLAINED:
-        raise _fault(f"{n_terms} features of {len(instances)} instances; {MAX_EXPLAINED} can have all", "/explain")
+        raise _fault(
+            f"{n_terms} features of {len(instances)} instances; at most {MAX_EXPLAINED} can have all features",
+            "/explain",
+        )
     return instances, top_k, n_terms
 
 

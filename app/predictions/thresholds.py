@@ -11,7 +11,7 @@ def of_version(cache: ModelCache, workspace: str, ref: str, number: int) -> Thre
     loaded = cache.get((workspace, ref, number, None))
     held_out = sure_answers.calibration_of(loaded.model)
     if held_out is None:
-        raise NotFound(f"version {number} of {loaded.version.model!r:.80} keeps no probabilities of held-out rows")
+        raise NotFound(f"version {number} of {loaded.version.model!r:.80} has no probabilities of held-out rows")
     return ThresholdCurve(
         model=loaded.version.model,
         version=number,

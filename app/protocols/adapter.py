@@ -32,7 +32,7 @@ from app.store.failures import FAILURES
 _REPORTED: tuple[type[Exception], ...] = (PolymarginError, *FAILURES)
 
 _bearer = HTTPBearer(
-    auto_error=False, description="An API key, as POST /keys gave it; or HTTP Basic with the key as password."
+    auto_error=False, description="An API key, as returned by POST /keys; or HTTP Basic with the key as password."
 )
 
 
@@ -46,14 +46,14 @@ class ProtocolRoute(APIRoute):
             try:
                 return await handler(request)
             except RequestValidationError as error:
-                return _spoken(problem_of(refused_parameters(error), request.scope))
+                return _with_error_fields(problem_of(refused_parameters(error), request.scope))
             except _REPORTED as error:
-                return _spoken(problem_of(error, request.scope))
+                return _with_error_fields(problem_of(error, request.scope))
 
         return answer
 
 
-def _spoken(response: Response) -> Response:
+def _with_error_fields(response: Response) -> Response:
     document = orjson.loads(bytes(response.body))
     words = "; ".join([document["detail"], *(f"{item['pointer']}: {item['detail']}" for item in document["errors"])])
     more = {"error": words, "message": words, "error_code": document["code"].upper()}

@@ -78,7 +78,7 @@ async def default_invocations(request: Request) -> Response:
 def _default(request: Request) -> str:
     name: str = request.app.state.settings.mlflow_model
     if not name:
-        raise NotFound("POLYMARGIN_MLFLOW_MODEL names no model; ask at /mlflow/NAME/invocations")
+        raise NotFound("POLYMARGIN_MLFLOW_MODEL is not set; use /mlflow/NAME/invocations")
     return name
 
 

@@ -111,7 +111,7 @@ def _awaited(awaitable: Awaitable[Any]) -> Any:
     """What an awaitable comes to, for code that runs in a call."""
     call = greenlet.getcurrent()
     if not isinstance(call, _Call) or call.parent is None:
-        raise RuntimeError("this client's methods are to be awaited")
+        raise RuntimeError("await the methods of this client")
     return call.parent.switch(awaitable)
 
 

@@ -73,7 +73,7 @@ class UnexpectedAnswerError(ClientError):
 
     def __init__(self, url: str, expected: str, reason: str) -> None:
         super().__init__(
-            f"The answer of {url} is no {expected} of Polymargin ({reason}). Check the address; if a service of "
+            f"The answer of {url} is not a {expected} of Polymargin ({reason}). Check the address; if a service of "
             "another version answers there, install the client of that version."
         )
 

@@ -215,7 +215,9 @@ class Transport:
 
     def _unreachable(self, error: httpx.TransportError) -> UnreachableError:
         if isinstance(error, httpx.UnsupportedProtocol):
-            return UnreachableError(f"{self.url} is no address of a service: these begin with http:// or https://")
+            return UnreachableError(
+                f"{self.url} is not the address of a service; it must begin with http:// or https://"
+            )
         reason = str(error) or type(error).__name__
         advice = f" {_ANOTHER}" if self._chosen_by else ""
         return UnreachableError(

@@ -71,14 +71,14 @@ class Uploads:
         size = file.stat().st_size
         state = self.begin(size) if id is None else self.get(id)
         if state.size_bytes != size:
-            raise ClientError(f"The upload {state.id} is of {state.size_bytes} bytes, the file has {size}")
+            raise ClientError(f"The upload {state.id} has {state.size_bytes} bytes, but the file has {size}")
         failures = 0
         with file.open("rb") as opened:
             while state.offset < size:
                 opened.seek(state.offset)
                 piece = opened.read(min(PIECE_BYTES, state.max_piece_bytes))
                 if not piece:
-                    raise ClientError(f"{file} has become shorter while it was sent")
+                    raise ClientError(f"{file} was truncated during the upload")
                 before = state.offset
                 try:
                     state = self._next(state, piece)

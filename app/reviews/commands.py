@@ -7,7 +7,7 @@ import typer
 
 from app.client import Client
 from app.command_line.output import Json, console, number, print_json, table
-from app.command_line.request_fields import fields_of, request_of
+from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.commands import show_job
 from app.reviews.schemas import (
@@ -33,7 +33,7 @@ _LONGEST = 60
 def create(json: Json = False, **given: Any) -> None:
     """Create a queue of the rows of a prediction job that are not sure."""
     with Client() as client:
-        _show(client.reviews.create(**request_of(ReviewRequest, given)), json)
+        _show(client.reviews.create(**build_request(ReviewRequest, given)), json)
 
 
 @reviews.command("list")
@@ -98,7 +98,7 @@ def rows(
 def claim(review: Ref, json: Json = False, **given: Any) -> None:
     """Claim rows for some minutes; nobody else gets them meanwhile."""
     with Client() as client:
-        found = client.reviews.claim(review, **request_of(ClaimRequest, given))
+        found = client.reviews.claim(review, **build_request(ClaimRequest, given))
     if json:
         print_json(list(found))
         return
@@ -214,7 +214,7 @@ def append(
 ) -> None:
     """Append decided rows to a dataset, as a new version; each row is appended once."""
     with Client() as client:
-        job = client.reviews.append(review, **request_of(DecidedRowsRequest, given))
+        job = client.reviews.append(review, **build_request(DecidedRowsRequest, given))
         if watch:
             job = watch_job(job, console(json))
     show_job(job, json)

@@ -63,11 +63,9 @@ def rows_of_job(
     sampled = _sample(np.flatnonzero(sure), request.sure_share, request.seed)
     chosen = np.concatenate([np.flatnonzero(~sure), sampled])
     if len(chosen) > MOST_ROWS:
-        _refuse(
-            f"the review would have {len(chosen):,} rows; {MOST_ROWS:,} are the most: predict a part of the dataset"
-        )
+        _refuse(f"the review would have {len(chosen):,} rows; at most {MOST_ROWS:,} are allowed: predict a part")
     if len(chosen) == 0:
-        _refuse("all rows of the job are sure; nothing is left to review, or ask for a sure_share")
+        _refuse("all rows of the job are sure; nothing is left to review; set sure_share to include sure rows")
     corpus = open_corpus(files(), path)
     found: dict[bool, list[tuple[float, int, Row]]] = {False: [], True: []}
     for is_sure, answer in zip(sure[chosen].tolist(), answers.take(chosen).to_pylist(), strict=True):

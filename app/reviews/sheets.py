@@ -143,7 +143,7 @@ def read(session: Session, cache: ModelCache, ref: str, path: Path, new_labels: 
             found.append((line.number, *asked))
     n_filled = len(lines) - n_empty
     if n_filled > MOST_DECISIONS:
-        raise InvalidInput(f"the file has {n_filled:,} decisions; {MOST_DECISIONS:,} are the most: split it")
+        raise InvalidInput(f"the file has {n_filled:,} decisions; at most {MOST_DECISIONS:,} are allowed: split it")
     n_decided = n_unchanged = 0
     for number, row, request, revision in found:
         old = before.get(row.number)

@@ -9,7 +9,7 @@ import typer
 from app.client import Client
 from app.command_line.instances import Instance, one_instance
 from app.command_line.output import Json, console, number, option, print_json, table
-from app.command_line.request_fields import fields_of, request_of
+from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.schemas import TrainRequest
 from app.rules.schemas import Feedback, FeedbackRequest, FeedbackRowsRequest, Rule, RuleRequest, RuleRun
@@ -33,7 +33,7 @@ def create(
     **given: Any,
 ) -> None:
     """Create a rule."""
-    request = request_of(RuleRequest, given)
+    request = build_request(RuleRequest, given)
     if training is not None:
         try:
             request["training"] = orjson.loads(training.read_bytes())

@@ -47,7 +47,7 @@ def create(session: Session, request: RuleRequest) -> Rule:
         if session.scalars(select(R.id).where(R.name == request.name)).first() is not None:
             raise taken
         if session.scalars(select(func.count()).select_from(R)).one() >= _MOST:
-            raise Conflict(f"the workspace has {_MOST:,} rules, the most that it may have; delete some")
+            raise Conflict(f"the workspace has {_MOST:,} rules; no more are allowed. Delete some")
         model = model_row(session, request.model)
         latest = version_row(session, model.id)
         dataset_ref = request.dataset or (request.training and request.training.dataset) or latest.dataset_id

@@ -289,7 +289,7 @@ class ClassCounts:
     order: NDArray[np.int64]
 
     @classmethod
-    def of(cls, rows: Parsed | Corpus) -> "ClassCounts":
+    def from_rows(cls, rows: Parsed | Corpus) -> "ClassCounts":
         """Counted over rows; without a split every row counts as a training row."""
         n_classes, y = len(rows.labels), np.asarray(rows.y)
         part = np.zeros(rows.n_rows, np.int8) if rows.split is None else np.asarray(rows.split)

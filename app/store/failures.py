@@ -26,7 +26,7 @@ _DOUBLES_AND_GONE: frozenset[int | str | None] = frozenset((2067, 1555, 787, "23
 def explained(error: BaseException) -> PolymarginError | None:
     """StorageFull, Unavailable or Conflict, if ``error`` is such a failure; else None."""
     if isinstance(error, OSError):
-        return no_room() if error.errno in _NO_ROOM else None
+        return disk_full() if error.errno in _NO_ROOM else None
     if isinstance(error, PoolTimeoutError):
         return Unavailable("Too many requests are waiting for the database.")
     if isinstance(error, DBAPIError):
@@ -54,7 +54,7 @@ def isolated(session: Session, event: str, **what: object) -> Iterator[None]:
         log.exception(event, **what)
 
 
-def no_room() -> StorageFull:
+def disk_full() -> StorageFull:
     """The error of a full disk."""
     return StorageFull("The disk is full. Nothing was changed; free some space and retry.")
 
@@ -70,14 +70,14 @@ def _of_database(error: DBAPIError) -> PolymarginError | None:
     if code is not None:
         primary = code & 0xFF
         if primary == _FULL:
-            return no_room()
-        return _away() if primary in _SQLITE_AWAY else None
+            return disk_full()
+        return _database_unavailable() if primary in _SQLITE_AWAY else None
     if getattr(error.orig, "sqlstate", None) == _POSTGRES_FULL:
-        return no_room()
-    return _away() if error.connection_invalidated or isinstance(error, DATABASE_AWAY) else None
+        return disk_full()
+    return _database_unavailable() if error.connection_invalidated or isinstance(error, DATABASE_AWAY) else None
 
 
-def _away() -> Unavailable:
+def _database_unavailable() -> Unavailable:
     return Unavailable("The database is unavailable.")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.datasets.statistics_schemas import DatasetStatistics, LabelsAlike, LabelsPerRow, Lengths, WeightRange
-from app.formats.likeness import alike
+from app.formats.likeness import similar_labels
 from app.formats.table import Parsed
 from app.store.column_summaries import summaries
 from app.store.corpus import MOST_LISTED, ClassCounts
@@ -18,7 +18,7 @@ _MOST_ALIKE = 100
 
 def statistics_of(parsed: Parsed) -> DatasetStatistics:
     """Statistics of parsed rows; of many labels only the first are listed."""
-    counts = ClassCounts.of(parsed)
+    counts = ClassCounts.from_rows(parsed)
     part = np.zeros(parsed.n_rows, np.int8) if parsed.split is None else parsed.split
     n_train, n_test, n_validation = np.bincount(part, minlength=3).tolist()
     sizes = None if parsed.label_indptr is None else np.diff(parsed.label_indptr)
@@ -27,7 +27,7 @@ def statistics_of(parsed: Parsed) -> DatasetStatistics:
     weights = parsed.weights
     spoken = None if parsed.texts is None else languages(parsed.texts)
     numbers = None if parsed.X is None or parsed.texts is not None else number_scales(parsed.X, parsed.feature_names)
-    groups = alike(parsed.labels)
+    groups = similar_labels(parsed.labels)
     found = Found(repetitions(parsed), part_shift(parsed, counts.train, counts.test), spoken, numbers, groups)
     return DatasetStatistics(
         n_rows=parsed.n_rows,

@@ -50,7 +50,7 @@ def signature(secret: str, id: str, timestamp: int, body: bytes) -> str:
     try:
         key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
-        raise ValueError("a secret is whsec_ and base64") from None
+        raise ValueError("a secret must be whsec_ followed by base64") from None
     digest = hmac.new(key, f"{id}.{timestamp}.".encode() + body, "sha256").digest()
     return f"v1,{base64.b64encode(digest).decode()}"
 

@@ -38,7 +38,7 @@ def create(session: Session, request: WebhookRequest) -> NewWebhook:
         if session.scalars(select(W.id).where(W.name == request.name)).first() is not None:
             raise taken
         if session.scalars(select(func.count()).select_from(W)).one() >= _MOST:
-            raise Conflict(f"the workspace has {_MOST} webhooks, the most that it may have; delete some")
+            raise Conflict(f"the workspace has {_MOST} webhooks; no more are allowed. Delete some")
         now: float = session.scalars(select(db_now())).one()
         row = W(
             id=new_id(),

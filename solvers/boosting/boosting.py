@@ -136,7 +136,7 @@ class Boosting(Solver[P]):
             return BinaryMachines(problem.X[kept], problem.X[held], method, own)
         # the model is made of the bins that training has used
         if self._binned is None or self._binned[0] is not problem:
-            bins = Bins.of(problem.X[kept], None if params.bins == "exact" else params.bins)
+            bins = Bins.from_matrix(problem.X[kept], None if params.bins == "exact" else params.bins)
             self._binned = problem, bins, bins.encode(problem.X[held])
         _, bins, others = self._binned
         if params.depth == 1:

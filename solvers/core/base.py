@@ -156,7 +156,7 @@ def imprecise(what: str, primal: float, dual: float) -> str:
     """Why training ends where rounding has spoilt its bounds, and the way out."""
     return (
         f"the {what} have lost their precision: the dual {dual:.9g} is above the primal {primal:.9g}; scale the "
-        "columns, or take a smaller C"
+        "columns, or use a smaller C"
     )
 
 

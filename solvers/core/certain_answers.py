@@ -158,7 +158,7 @@ def certain(model: Model, X: sp.csr_matrix, allowed: Bools | None = None) -> Boo
 def certain_by_scores(model: Model, X: sp.csr_matrix, scores: AnyFloats, allowed: Bools | None = None) -> Bools:
     """As :func:`certain`, of rows whose scores are known, shape (n_samples, n_classes); these are not changed."""
     if model.reach is None:
-        raise ValueError("the model has no reach: its training had no certificate of the kind")
+        raise ValueError("the model cannot certify answers: its training did not compute the required certificate")
     reach = model.reach
     precision, F = _precision(scores), scores.astype(np.float64)
     if allowed is not None:

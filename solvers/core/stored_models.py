@@ -39,7 +39,7 @@ MODEL_KINDS: Mapping[str, str] = MappingProxyType(
 
 
 class ModelError(ValueError):
-    """A folder does not hold a model that this version can read, or its bytes are not those that were written."""
+    """A folder does not hold a model that this version can read, or its bytes differ from the listed hash."""
 
 
 def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tuple[Model, dict[str, Any]]:

@@ -282,7 +282,7 @@ class PolymarginClassifier(FittedClassifier):
             gap = relative_gap(last.primal, last.dual)
             warnings.warn(
                 f"{self.solver} has ended at a relative duality gap of {gap:.2g}, above its tol: raise "
-                "max_epochs, scale the data, or take a smaller C",
+                "max_epochs, scale the data, or use a smaller C",
                 ConvergenceWarning,
                 stacklevel=3,
             )

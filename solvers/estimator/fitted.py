@@ -87,7 +87,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         X = self._rows(X)
         if self.model_.reach is None:
-            raise AttributeError(f"{self.solver} has no gap that bounds its answers, or has ended without one")
+            raise AttributeError(f"{self.solver} has no gap that bounds its answers, or stopped without one")
         return certain(self.model_, X)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:

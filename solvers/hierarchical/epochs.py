@@ -39,12 +39,12 @@ class Epoch:
         return cls(0, 0, np.empty(0, np.int32), np.zeros(n_blocks, np.uint8))
 
     @classmethod
-    def of_state(cls, state: State) -> "Epoch":
+    def from_state(cls, state: State) -> "Epoch":
         """The epoch of a step's state, copied."""
         return cls(int(state["epoch"]), int(state["position"]), np.array(state["order"]), np.array(state["unchanged"]))
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """The arrays of a step's state that :meth:`of_state` takes."""
+        """The arrays of a step's state that :meth:`from_state` takes."""
         return {
             "epoch": np.array(self.number),
             "position": np.array(self.position),

@@ -148,6 +148,6 @@ class SubtreeModel(ClosedSetModel):
         rule, name = (str(word) for word in arrays["form"])
         kind = find_kind(name)
         if kind is None or rule not in get_args(Rule):
-            raise stored_arrays.ArrayFault(f"the array form names {rule!r:.80} and {name!r:.80}, which are not known")
+            raise stored_arrays.ArrayFault(f"the array form names {rule!r:.80} and {name!r:.80}, which are unknown")
         inner = {key.removeprefix("parts_"): array for key, array in arrays.items() if key.startswith("parts_")}
         return cls(tree, kind.from_arrays(tuple(classes), n_features, inner), rule)  # type: ignore[arg-type]

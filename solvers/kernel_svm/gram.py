@@ -70,7 +70,7 @@ class Gram:
         self._offset = offset
         self._squares = square_lengths(X)
         given = kernel.name == "precomputed"
-        self.diagonal = (X.diagonal() if given else kernel.of_itself(self._squares)) + offset
+        self.diagonal = (X.diagonal() if given else kernel.self_values(self._squares)) + offset
         self._X = X if given else _compact(X)
         self._panel = np.zeros((self._X.shape[1], PANEL_WIDTH))
         self.store = np.empty((min(n, max(at_least, cache_bytes // (8 * n))), n))

@@ -68,7 +68,7 @@ class KernelFunction:
             np.exp(products, out=products)
         return products
 
-    def of_itself(self, squares: Floats) -> Floats:
+    def self_values(self, squares: Floats) -> Floats:
         """K(x, x) from the squared lengths; not for given values."""
         if self.name == "rbf":
             return np.ones_like(squares)

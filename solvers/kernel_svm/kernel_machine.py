@@ -141,7 +141,7 @@ class KernelMachine(Machine[KernelParams]):
     def fitted(self, problem: Problem, state: State) -> KernelModel:
         function, offset = self._function(problem), self.params.bias**2
         given = function.name == "precomputed"
-        diagonal = (problem.X.diagonal() if given else function.of_itself(square_lengths(problem.X))) + offset
+        diagonal = (problem.X.diagonal() if given else function.self_values(square_lengths(problem.X))) + offset
         coefficients = _coefficients(self.block_rule(problem.n_classes), problem.y, state["alpha"])
         support = np.flatnonzero((coefficients != 0).any(axis=0) & (diagonal > 0))
         model = KernelModel.of_training(

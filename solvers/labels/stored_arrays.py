@@ -50,7 +50,7 @@ def require_ascending(name: str, array: Array, end: int) -> None:
     """Raise ArrayFault unless ``array`` has integers from 0 to ``end - 1``, each larger than the one before."""
     require_within(name, array, 0, end)
     if not (array[1:] > array[:-1]).all():
-        raise ArrayFault(f"the array {name} does not rise from each number to the next")
+        raise ArrayFault(f"the array {name} is not strictly increasing")
 
 
 def require_starts(name: str, array: Array, n_parts: int, end: int) -> None:
@@ -78,7 +78,7 @@ def require_parents(parent: Array) -> None:
     """Raise ArrayFault unless each node's parent is -1 or a smaller node, and there is a node."""
     require_within("parent", parent, -1, len(parent))
     if len(parent) == 0 or not (parent < np.arange(len(parent))).all():
-        raise ArrayFault("the array parent has no node, or one whose parent does not come before it")
+        raise ArrayFault("the array parent has no node, or has a node before its parent")
 
 
 def tree(names: Sequence[str], parent: Array) -> Taxonomy:
@@ -86,5 +86,5 @@ def tree(names: Sequence[str], parent: Array) -> Taxonomy:
     require_parents(parent)
     require_shape("parent", parent, len(names))
     if not (parent[1:] >= parent[:-1]).all():
-        raise ArrayFault("the array parent falls; nodes are numbered level by level")
+        raise ArrayFault("the array parent decreases; nodes must be numbered level by level")
     return Taxonomy(tuple(names), parent)

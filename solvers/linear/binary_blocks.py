@@ -45,7 +45,7 @@ class BlockTask:
     held: Constant | None
 
     @classmethod
-    def of(cls, problem: Problem, params: AscentParams, squared: bool, code: Ints8 | None) -> "BlockTask":
+    def from_problem(cls, problem: Problem, params: AscentParams, squared: bool, code: Ints8 | None) -> "BlockTask":
         dtype = precision(params)
         bounds = params.C * problem.weights
         share, last = share_of(problem.X, params.bias, bounds, problem.n_classes), problem.X.shape[1] - 1

@@ -61,7 +61,7 @@ class RelativeLoss:
 
         def make(X: sp.csr_matrix) -> Layout:
             if dense:
-                return DenseLayout.of(X, k, dtype)
+                return DenseLayout.from_matrix(X, k, dtype)
             return HybridLayout.within(X, k, dtype, self.params.memory_mb)
 
         # the end games take rows and weights as they are
@@ -72,14 +72,14 @@ class RelativeLoss:
     def duals(self, task: Task) -> Coefficients:
         return coefficients.empty(len(task.y), max(ROOM, 4 * task.n_classes))
 
-    def with_room(self, task: Task, duals: Coefficients) -> Coefficients:
+    def with_capacity(self, task: Task, duals: Coefficients) -> Coefficients:
         room = max(ROOM, 2 * task.n_classes)
         if duals.used[0] + room > len(duals.classes):
             copies = (len(duals.classes) + coefficients.size_of_copy(duals, room)) * ENTRY_BYTES
             held, all_of_them = int(duals.length.sum()), f"{len(task.y):,} x {task.n_classes:,}"
             what = f"{self.name} has {held:,} dual variables of {all_of_them} so far, and"
             refuse(what, copies, self.params.memory_mb)
-        return coefficients.with_room(duals, room)
+        return coefficients.with_capacity(duals, room)
 
     def visit(self, task: Task, run: Run, visits: Visits) -> int:
         if isinstance(task.rows, DenseRows):

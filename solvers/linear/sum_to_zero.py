@@ -64,12 +64,12 @@ class AbsoluteLoss:
     def layout(self, problem: Problem) -> Layout:
         k, dtype = problem.n_classes, precision(self.params)
         bounds = self.params.C * problem.weights
-        return holding_back(lambda X: SparseLayout.of(X, k, dtype), problem.X, self.params.bias, bounds, k)
+        return holding_back(lambda X: SparseLayout.from_matrix(X, k, dtype), problem.X, self.params.bias, bounds, k)
 
     def duals(self, task: Task) -> Alpha:
         return Alpha(np.zeros((len(task.y), task.n_classes), task.rows.data.dtype))
 
-    def with_room(self, task: Task, duals: Alpha) -> Alpha:
+    def with_capacity(self, task: Task, duals: Alpha) -> Alpha:
         return duals
 
     def visit(self, task: Task, run: Run, visits: Visits) -> int:
@@ -231,7 +231,7 @@ class SumToZero(Machine[A]):
         limit = self.params.interior_mb << 20
         X, losses = self.interior_problem(problem, features)
         if own is not None:
-            losses = losses.of(own)
+            losses = losses.restrict(own)
         iterates = interior_point.iterations(X, losses, sum_to_zero=True, state=state, limit_bytes=limit, sums=sums)
         for iterate in iterates:
             converged = relative_gap(iterate.primal, iterate.dual) <= self.params.tol

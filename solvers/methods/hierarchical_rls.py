@@ -76,7 +76,7 @@ class _ConjugateGradients:
 
     def train(self, tol: float, max_epochs: int, seed: int, state: State | None) -> Iterator[Step]:
         """A step of conjugate gradients on all nodes an epoch; nothing in it is random."""
-        run = self._begin(np.zeros_like(self.b)) if state is None else _Run.of_state(state)
+        run = self._begin(np.zeros_like(self.b)) if state is None else _Run.from_state(state)
         while run.epoch < max_epochs:
             run.epoch += 1
             self._step(run, tol)
@@ -148,7 +148,7 @@ class _Run:
     epoch: int = 0
 
     @classmethod
-    def of_state(cls, state: State) -> "_Run":
+    def from_state(cls, state: State) -> "_Run":
         W, R, Q, best = (np.array(state[name]) for name in ("W", "R", "Q", "best"))
         return cls(W, R, Q, best, int(state["epoch"]))
 

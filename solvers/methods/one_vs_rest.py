@@ -254,7 +254,7 @@ class OneVsRest(Machine[OneVsRestParams]):
 
     def task(self, problem: Problem) -> BlockTask:
         """What stays fixed while the columns are trained."""
-        return BlockTask.of(problem, self.params, self.params.loss == "squared_hinge", self.code)
+        return BlockTask.from_problem(problem, self.params, self.params.loss == "squared_hinge", self.code)
 
     def root(self, problem: Problem) -> float:
         """What the weights of the last feature, the constant one if there is one, are multiplied by for a model."""

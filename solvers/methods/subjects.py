@@ -195,7 +195,7 @@ class Subjects(Solver[SubjectsParams]):
         learnt = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
         ranked = self._ranked(problem.n_samples)
         support, A, scored = self._machine(terms, sp.csr_matrix(Y[:, learnt]), problem.weights, fold, ranked)
-        counts = Counts.of(Y, _named(matches, names.n_concepts), fold)
+        counts = Counts.from_labels(Y, _named(matches, names.n_concepts), fold)
         n_best = min(_MOST_BEST, len(learnt))
         candidates = Candidates(learnt, problem.tree.parent, sp.csr_matrix(names.alike[learnt]), n_best, _MOST_ALIKE)
         numbers, true, begin, missed, others = self._pairs(candidates, scored, matches, counts, Y)
@@ -275,7 +275,7 @@ class Subjects(Solver[SubjectsParams]):
         counts = np.concatenate([np.ones(len(log_odds) + len(missed), np.int64), prepared.others])
         right = np.concatenate([true, np.ones(len(missed), bool), np.zeros(2, bool)])
         some = counts > 0
-        return SetReliability.of(Pairs(values[some], right[some], counts[some], best))
+        return SetReliability.from_pairs(Pairs(values[some], right[some], counts[some], best))
 
     def _folds(self, n: int) -> Ints:
         order = np.random.default_rng(self.seed).permutation(n)

@@ -10,7 +10,7 @@ BINS = 15
 
 
 class ReliabilityCurve(NamedTuple):
-    """Predicted probability and share of right answers, by bins of the confidence.
+    """Predicted probability and share of correct answers, by bins of the confidence.
 
     Attributes
     ----------

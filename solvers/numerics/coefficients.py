@@ -36,7 +36,7 @@ def empty(n_samples: int, n_entries: int) -> Coefficients:
     )
 
 
-def with_room(pool: Coefficients, room: int) -> Coefficients:
+def with_capacity(pool: Coefficients, room: int) -> Coefficients:
     """The pool itself if ``room`` entries are free at its end, else a copy without holes and with more room."""
     if pool.used[0] + room <= len(pool.classes):
         return pool

@@ -55,7 +55,9 @@ class CodedParams(BaseMethodParams):
         matrix, family = info.data.get("matrix"), info.data.get("code")
         if n_columns is not None and (matrix is not None or family in FIXED):
             what = f"the code {family}" if matrix is None else "a given matrix"
-            raise ValueError(f"only random and bch codes take n_columns; {what} fixes its own number of columns")
+            raise ValueError(
+                f"only random and bch codes accept n_columns; {what} determines the number of columns itself"
+            )
         return n_columns
 
 

@@ -1,1 +1,1 @@
-"""Choosing a model: trials on rows held out, the pool of the best, and the probabilities that follow."""
+"""Choosing a model: trials on held-out rows, the pool of the best, and the probabilities that follow."""

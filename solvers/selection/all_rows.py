@@ -77,8 +77,8 @@ class ChosenMembers(Solver[Any]):
         found, _ = Progress.resumed(self._state)
         assert found.pool is not None
         member = self._former.member(found.pool.members[place])
-        former = self._former.views.of(self._former.trials[found.pool.members[place]].family).problem
-        problem = self._search.views.of(self._search.trials[place].family).problem
+        former = self._former.views.for_family(self._former.trials[found.pool.members[place]].family).problem
+        problem = self._search.views.for_family(self._search.trials[place].family).problem
         _, start = member.on_all_rows(former, found.final[place], problem, self._rows)
         return start
 

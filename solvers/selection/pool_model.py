@@ -60,15 +60,15 @@ class PoolModel(Model):
         self.scores_rows_alone = all(member.scores_rows_alone for member in self.members)
 
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
-        return self._said([member.scores(X) for member in self.members])
+        return self._log_probabilities([member.scores(X) for member in self.members])
 
     def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
-        return np.asarray(self._said(self._members_one(indices, values))[0])
+        return np.asarray(self._log_probabilities(self._members_one(indices, values))[0])
 
     def _members_one(self, indices: Ints32, values: Floats) -> list[AnyFloats]:
         return [member.score_one(indices, values)[None] for member in self.members]
 
-    def _said(self, members: Sequence[AnyFloats]) -> Floats32:
+    def _log_probabilities(self, members: Sequence[AnyFloats]) -> Floats32:
         """Of the members' scores, each of shape (n_rows, n_classes)."""
         scores = pooled(members, self.coefficients)
         said = log_softmax(scores if self.tempering is None else self.tempering.apply(scores))
@@ -96,7 +96,7 @@ class PoolModel(Model):
             intercept += coefficient * found.intercept
             additive = additive and found.additive
         if rival is None or self.later is not None:
-            said = self._said(members)[0].astype(np.float64)
+            said = self._log_probabilities(members)[0].astype(np.float64)
             intercept = float(said[best] - (0.0 if rival is None else said[rival]) - parts.sum())
         return Contributions(parts, intercept, additive)
 

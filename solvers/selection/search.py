@@ -1,4 +1,4 @@
-"""The search: trials on rows held out, then the pool of the best or the best one, trained on all rows.
+"""The search: trials on held-out rows, then the pool of the best or the best one, trained on all rows.
 
 Families of trials are taken in turn. In each the values of C go up from the first as long as that is better, and then
 down from there if it was not clearly so, every solution being the start of the next. Trials are solved loosely, as a
@@ -135,12 +135,12 @@ class Search:
         progress, _ = Progress.resumed(state)
         if progress.pool is None or len(progress.final) < len(progress.pool.members):
             raise ValueError("the search has not ended, so there is no model yet")
-        members, task = [], self.views.of(self.trials[progress.pool.members[0]].family).task
+        members, task = [], self.views.for_family(self.trials[progress.pool.members[0]].family).task
         trained, self._trained = self._trained, None
         for place, number in enumerate(progress.pool.members):
             trial = self.trials[number]
             solver = trained[1] if trained is not None and trained[0] == number else self._solver(trial)
-            members.append(task.member(solver, self.views.of(trial.family).problem, progress.final[place]))
+            members.append(task.member(solver, self.views.for_family(trial.family).problem, progress.final[place]))
         model = task.model(members, progress.pool, progress.kept)
         model.report = {"trials": float(np.isfinite(progress.results[:, 0]).sum())} | progress.found
         model.record = {**self.record(progress), "members": self._members(progress)}
@@ -235,7 +235,7 @@ class Search:
 
     def _too_large(self, progress: Progress, trial: Trial) -> str | None:
         """Why a trial is left out: it needs more memory than there is beside what the search holds; else None."""
-        problem, task = self.views.of(trial.family)
+        problem, task = self.views.for_family(trial.family)
         size, n_scores = _size(problem), task.n_scores(sum(len(fold.held_out) for fold in self.folds))
         held = sum(scores.nbytes for scores in progress.scores.values()) + 4 * n_scores
         held += self._state_bytes(trial) if self._keeps_states(trial) else 0
@@ -258,7 +258,7 @@ class Search:
 
     def _state_bytes(self, trial: Trial) -> int:
         """Of a trial's states, one for each fold."""
-        return self._solver(trial).bytes_needed(*_size(self.views.of(trial.family).problem)) * len(self.folds)
+        return self._solver(trial).bytes_needed(*_size(self.views.for_family(trial.family).problem)) * len(self.folds)
 
     def _is_due(self, progress: Progress, trial: Trial) -> bool:
         columns = [self.results.index(self.options.measure), self.results.index("log_loss")]
@@ -267,7 +267,7 @@ class Search:
     def _try(self, progress: Progress, inner: State | None) -> Iterator[Step]:
         """One trial, from its current fold."""
         trial = self.trials[progress.trial]
-        whole, task = self.views.of(trial.family)
+        whole, task = self.views.for_family(trial.family)
         keeps, shown = self._keeps_states(trial), {"trial": float(self._shown(progress, trial))}
         for fold in range(progress.fold, len(self.folds)):
             progress.fold = fold
@@ -315,7 +315,7 @@ class Search:
         part = self.folds[fold]
         if trial.family.sketch:
             part = part.sketch(self.views.usual.problem.y, SKETCH_ROWS, self.seed)
-        return part.problem(self.views.of(trial.family).problem)
+        return part.problem(self.views.for_family(trial.family).problem)
 
     def _forget(self, progress: Progress, trial: Trial) -> None:
         """Keep of a family only the scores of the best trial by the measure, and by the log loss."""
@@ -335,7 +335,7 @@ class Search:
     def _choose(self, progress: Progress) -> None:
         best = int(np.nanargmax(self._whole(progress)))
         options = self.options
-        task = self.views.of(self.trials[best].family).task
+        task = self.views.for_family(self.trials[best].family).task
         choice = task.choose(progress.scores, best, options.measure, options.most_members)
         progress.pool, progress.found, progress.kept = choice
         progress.scores, progress.warm, progress.trial_epochs = {}, {}, 0
@@ -347,7 +347,7 @@ class Search:
         solver = self._solver(trial)
         start = self.start_of(place) if start is None else start
         progress.steps = 0
-        for last in solver.steps(self.views.of(trial.family).problem, start):
+        for last in solver.steps(self.views.for_family(trial.family).problem, start):
             progress.steps += 1
             if not last.converged:
                 yield self._step(progress, last, trial, {"member": float(place)})

@@ -62,14 +62,16 @@ class SingleLabels:
         if most == 1 or alone[measure] > values[measure] + noise:
             chosen, values = single, alone
         pool = chosen.pool._replace(members=tuple(numbers[member] for member in chosen.pool.members))
-        tree, reliability = self._problem.taxonomy, Reliability.of(chosen.said, self._y)
+        tree, reliability = self._problem.taxonomy, Reliability.from_log_probabilities(chosen.said, self._y)
         kept: dict[str, State] = {"reliability": reliability.arrays()}
         if chosen.tempering is not None:
             kept["tempering"] = chosen.tempering.arrays()
         if chosen.later is not None:
             kept["later_places"] = chosen.later.arrays()
         if tree is not None:
-            kept["back_off"] = BackOff.of(tree, self._problem.classes, chosen.said, self._y).arrays()
+            kept["back_off"] = BackOff.from_log_probabilities(
+                tree, self._problem.classes, chosen.said, self._y
+            ).arrays()
         found = {f"held_out_{name}": value for name, value in values.items()} | {"held_out_log_loss": pool.log_loss}
         found["held_out_calibration_error"] = reliability.calibration_error()
         return Choice(pool, found, kept)

@@ -88,7 +88,7 @@ class Views(NamedTuple):
     flat: View | None = None
     vocabulary: View | None = None
 
-    def of(self, family: Family) -> View:
+    def for_family(self, family: Family) -> View:
         """What a family's trials are about; models pool trials of one view alone."""
         if family.uses_names and self.vocabulary is not None:
             return self.vocabulary

@@ -55,5 +55,5 @@ def gather_columns(parts: Sequence[Mapping[str, Array]], own: Ints32) -> dict[st
                 array[:, at] = part[name][:, of]
             found[at] = True
     if not found.all():
-        raise ValueError(f"class {own[~found][0]} is in no part")
+        raise ValueError(f"class {own[~found][0]} is missing from all parts")
     return {OWN: own, **gathered}

@@ -54,7 +54,7 @@ class Counts:
     both: NDArray[np.int32]
 
     @classmethod
-    def of(cls, Y: sp.csr_matrix, named: sp.csr_matrix, fold: Ints) -> Counts:
+    def from_labels(cls, Y: sp.csr_matrix, named: sp.csr_matrix, fold: Ints) -> Counts:
         """Count labels and names of training rows by fold; both matrices are bool, shape (n_rows, n_concepts)."""
         n_folds = int(fold.max()) + 1
         into = sp.csr_matrix((np.ones(len(fold), np.int32), (fold, np.arange(len(fold)))), shape=(n_folds, len(fold)))

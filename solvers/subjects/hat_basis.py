@@ -97,9 +97,9 @@ class HatBasis:
             raise ValueError("the array begin does not rise from 0 to the number of knots")
         pairs = tuple((int(number), int(flag)) for number, flag in np.asarray(arrays["crossed"]))
         if any(not 0 <= number < len(begin) - 1 for pair in pairs for number in pair):
-            raise ValueError("the array crossed names a number that is not there")
+            raise ValueError("the array crossed contains a number out of range")
         cut = [knots[i:j] for i, j in pairwise(begin)]
         basis = cls(cut, pairs, np.asarray(arrays["mean"], np.float64), np.asarray(arrays["deviation"], np.float64))
         if not len(basis.owners()) == len(basis.mean) == len(basis.deviation):
-            raise ValueError("the arrays mean and deviation have other lengths than the basis")
+            raise ValueError("the arrays mean and deviation do not have the length of the basis")
         return basis

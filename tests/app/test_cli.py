@@ -409,7 +409,7 @@ def test_what_is_uploaded_is_called_as_its_file_in_letters_that_names_have(
 def test_an_address_without_its_protocol_is_said_to_be_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POLYMARGIN_URL", "127.0.0.1:8000")
     _, _, err = run("models", "list")
-    assert err == "Error: 127.0.0.1:8000 is no address of a service: these begin with http:// or https://\n"
+    assert err == "Error: 127.0.0.1:8000 is not the address of a service; it must begin with http:// or https://\n"
 
 
 def test_an_upload_takes_lists_with_commas_and_names_with_a_comma_in_quotes(

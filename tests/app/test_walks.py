@@ -82,7 +82,7 @@ REQUESTS: dict[str, Ask] = {
 
 def drawn(name: str) -> list[str]:
     """The files of a walk as the page lists them."""
-    walks = PAGE.read_text().partition("## The walks of three requests")[2]
+    walks = PAGE.read_text().partition("## Call paths of three requests")[2]
     for row in re.findall(r"^\| `(.+?)` \| (.+) \|$", walks, re.MULTILINE):
         if row[0] == name:
             return [f"app/{file}" for file in re.findall(r"`(.+?)`", row[1])]

@@ -105,7 +105,7 @@ class Service:
     def shard(self, id: str, rank: int) -> int:
         """The process of a shard."""
         with self.sessions() as session:
-            held = slots.held(session, id, jobs.get(session, id).attempt)
+            held = slots.held_slots(session, id, jobs.get(session, id).attempt)
         return _pid(held[rank].worker)
 
     def losses(self, id: str) -> int:

@@ -204,7 +204,7 @@ def test_copies_of_copies_and_models_without_weights_are_refused(
     dataset()
     _trained(database)
     copy = _copied(database, float16=True)
-    with pytest.raises(Conflict, match="version 2 is a smaller copy itself"):
+    with pytest.raises(Conflict, match="version 2 is itself a smaller copy"):
         _submit(database, version=copy.version, float16=True)
     _trained(database, "adaboost_mh")
     job = _submit(database, version=3, float16=True)

@@ -17,7 +17,7 @@ from workers.sharding.gang_keys import (
     break_gang,
     close_gang,
     open_gang,
-    say_compiling,
+    report_compiling,
     was_compiling,
 )
 
@@ -289,10 +289,10 @@ def test_waiting_for_a_gang_ends_with_the_lease_and_with_patience(redis_url):
 
 
 def test_a_shard_that_compiles_tells_the_coordinator_once(redis_url: str) -> None:
-    say_compiling(redis_url, "gang")
+    report_compiling(redis_url, "gang")
     assert not was_compiling(redis_url, "gang")
     open_gang(redis_url, "gang")
-    say_compiling(redis_url, "gang")
+    report_compiling(redis_url, "gang")
     assert was_compiling(redis_url, "gang")
     assert not was_compiling(redis_url, "gang")
     close_gang(redis_url, "gang")

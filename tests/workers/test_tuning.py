@@ -299,7 +299,7 @@ def test_a_tuning_fails_where_all_trials_do(
         job = _work(database, id)
     assert job.state == "failed"
     assert job.error is not None
-    assert [fault.detail for fault in job.error.errors] == ["the worker has not enough memory for it"]
+    assert [fault.detail for fault in job.error.errors] == ["the worker does not have enough memory for it"]
     with database() as session:
         jobs.retry(session, id)
     assert _work(database, id).state == "succeeded"

@@ -88,7 +88,7 @@ def run_trial(context: JobContext) -> None:
     """
     parent = str(context.lease.parent_id)
     asked = TrialRequest.model_validate(context.lease.request)
-    request = context.read(lambda session: tunings.request_of(session, parent))
+    request = context.read(lambda session: tunings.load_request(session, parent))
     if request is None:
         raise Conflict("the tuning of this trial has ended")
     try:

@@ -34,7 +34,7 @@ from solvers.metrics.evaluation import Labels, Truth
 from solvers.metrics.ranking import propensities
 from workers.phases.holding_out import arrivals, held_out
 from workers.phases.preparation import hierarchy_id
-from workers.phases.splitting import Rows, node_numbers, split_rows, with_kept
+from workers.phases.splitting import Rows, node_numbers, split_rows, with_extra_labels
 from workers.phases.warm_starts import saved_split
 from workers.running.job_context import JobContext
 
@@ -246,7 +246,7 @@ def labels_of(model: Model, tree: Taxonomy | None) -> Labels:
     """
     kept = set(model.record.get("unknown_labels", ())) & set(model.classes)
     if tree is not None and kept - set(tree.names):
-        tree = with_kept(tree, kept - set(tree.names))
+        tree = with_extra_labels(tree, kept - set(tree.names))
     if model.tree is not None:
         if tree is not None and tree != model.tree:
             raise InvalidInput("the model was trained on a label tree other than the one given for measuring")

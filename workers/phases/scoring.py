@@ -66,7 +66,7 @@ def require_finite(model: Model) -> None:
         return
     W = weights.W.data if isinstance(weights.W, sp.csr_matrix) else weights.W
     if not (_finite(W) and (weights.intercept is None or _finite(weights.intercept))):
-        raise ProblemError("weights have left the range of floats: divide the features by a constant, or lower C")
+        raise ProblemError("weights exceed the range of floats: divide the features by a constant, or lower C")
 
 
 def _measure(

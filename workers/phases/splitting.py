@@ -63,7 +63,7 @@ def known_labels(corpus: Corpus, tree: Taxonomy | None, rule: Rule) -> Known:
     unknown = {corpus.labels[at]: int(counts[at]) for at in strange}
     n_labels = float(counts[strange].sum())
     if rule == "keep":
-        return Known(corpus, with_kept(tree, unknown), None, unknown, {"labels_kept": n_labels})
+        return Known(corpus, with_extra_labels(tree, unknown), None, unknown, {"labels_kept": n_labels})
     if corpus.label_indptr is None:
         lost = ~there[y]
         report = {"labels_dropped": n_labels, "rows_dropped": float(lost.sum())}
@@ -78,7 +78,7 @@ def known_labels(corpus: Corpus, tree: Taxonomy | None, rule: Rule) -> Known:
     return Known(shorter, tree, lost if lost.any() else None, unknown, report)
 
 
-def with_kept(tree: Taxonomy, labels: Iterable[str]) -> Taxonomy:
+def with_extra_labels(tree: Taxonomy, labels: Iterable[str]) -> Taxonomy:
     """The tree with further labels as children of the top, in their own order."""
     return Taxonomy.from_edges([*tree.edges, *((ROOT, label) for label in sorted(labels))])
 

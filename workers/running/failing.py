@@ -21,7 +21,7 @@ def explain(error: Exception, job_id: str) -> dict[str, Any]:
     if isinstance(error, FitError | ProblemError | ParamsError | UnknownSolverError):
         return InvalidInput(str(error)).document()
     if isinstance(error, MemoryError):
-        return _document("out_of_memory", "Memory ran out", "the worker has not enough memory for it")
+        return _document("out_of_memory", "Memory ran out", "the worker does not have enough memory for it")
     found = explained(error)
     if found is not None:
         _log.warning("storage_failed", job_id=job_id, code=found.code, error=str(error)[:200])
@@ -37,13 +37,13 @@ def explain(error: Exception, job_id: str) -> dict[str, Any]:
 def out_of_time() -> dict[str, Any]:
     """The error of a job that reached its time limit without a result."""
     detail = "the time limit was over before the job had come to its end; try it again with a longer one"
-    return {**_document("time_limit", "The time limit is over", detail), "status": 409}
+    return {**_document("time_limit", "The time limit has been reached", detail), "status": 409}
 
 
 def budget_over() -> dict[str, Any]:
     """The error of a trial that had no time left in the budget of its tuning."""
     detail = "the budget of the tuning was over before the trial was measured"
-    return {**_document("budget_over", "The budget is over", detail), "status": 409}
+    return {**_document("budget_over", "The budget is used up", detail), "status": 409}
 
 
 def _document(code: str, title: str, detail: str) -> dict[str, Any]:

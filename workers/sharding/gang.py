@@ -99,7 +99,7 @@ class Report(NamedTuple):
     waited: float
 
     @classmethod
-    def of(cls, step: Step | None, exchange: RedisExchange, drains: bool) -> "Report":
+    def from_step(cls, step: Step | None, exchange: RedisExchange, drains: bool) -> "Report":
         """After a step, or after the last one."""
         counts = (float(exchange.rounds), float(exchange.bytes), exchange.waited)
         if step is None:

@@ -64,7 +64,7 @@ def await_gang(url: str, name: str, timeout: float, check: Callable[[], None]) -
             time.sleep(_POLL_SECONDS)
 
 
-def say_compiling(url: str, name: str) -> None:
+def report_compiling(url: str, name: str) -> None:
     """Report to the coordinator of a gang that a shard compiles its loops; raises RedisLostError."""
     with _client(url) as client:
         gang = keys(name)[0]

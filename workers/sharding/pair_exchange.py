@@ -124,8 +124,8 @@ class PairExchange(RedisExchange):
         without = [str(rank) for rank, where in enumerate(found) if where is None]
         if without:
             raise Conflict(
-                f"Shards {', '.join(without)} have no POLYMARGIN_SHARD_ADDRESS, but others have: it is for all "
-                "shards or none."
+                f"Shards {', '.join(without)} have no POLYMARGIN_SHARD_ADDRESS, but others do: set it for all "
+                "shards or for none."
             )
         self._incoming.setsockopt(zmq.SUBSCRIBE, _ONE % divmod(self.rank, 256))
         self._incoming.setsockopt(zmq.SUBSCRIBE, _ALL)

@@ -34,7 +34,7 @@ from workers.running.job_context import Drained, LeaseHeartbeat
 from workers.sharding import gang
 from workers.sharding.exchange import RedisExchange
 from workers.sharding.gang import Report
-from workers.sharding.gang_keys import await_gang, say_compiling
+from workers.sharding.gang_keys import await_gang, report_compiling
 
 _DONE = "done"
 _log = structlog.get_logger("polymargin.shard")
@@ -89,13 +89,13 @@ def _run_in_gang(lease: ShardLease, heartbeat: _ShardHeartbeat) -> str:
         with (
             job_memory.bounded(),
             threadpool_limits(shard.request.threads),
-            compiling.noticed(shard.say_compiling),
+            compiling.noticed(shard.report_compiling),
         ):
             shard.run()
     except ExchangeError as error:
         return f"left: {error}"
     except Fenced:
-        gang.break_all(url, lease.job_id, lease.attempt, f"shard {lease.rank} was too slow to keep its lease")
+        gang.break_all(url, lease.job_id, lease.attempt, f"shard {lease.rank} did not renew its lease in time")
         return "fenced"
     except Drained:
         gang.break_all(url, lease.job_id, lease.attempt, gang.drained())
@@ -143,13 +143,13 @@ class _Shard:
         finally:
             control.close()
 
-    def say_compiling(self) -> None:
+    def report_compiling(self) -> None:
         """Let the coordinator show that the training waits for compiled loops; at most once a second."""
         if time.monotonic() - self._said_at < 1.0:
             return
         self._said_at = time.monotonic()
         with contextlib.suppress(ExchangeError):  # which the training will meet itself
-            say_compiling(self._url, self._control)
+            report_compiling(self._url, self._control)
 
     def _join(self, wait: float) -> RedisExchange:
         """The exchange of what the solvers need of each other."""
@@ -192,14 +192,14 @@ class _Shard:
         last: State | None = state
         for step in solver.sharded(problem, exchange, state):
             last = step.state
-            order, number = self._report(control, Report.of(step, exchange, draining.requested()))
+            order, number = self._report(control, Report.from_step(step, exchange, draining.requested()))
             if step.converged:
                 return last
             if order & gang.SAVE:
                 gather(control, self._save(solver, step.state, number))
             if order & gang.LEAVE:
                 return None
-        self._report(control, Report.of(None, exchange, draining.requested()))
+        self._report(control, Report.from_step(None, exchange, draining.requested()))
         return last
 
     def _report(self, control: Exchange, report: Report) -> tuple[int, int]:

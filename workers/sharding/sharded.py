@@ -187,10 +187,10 @@ class Coordinator:
                     f"shard {rank} runs version {gang.decode(version)}; the coordinator runs {gang.VERSIONS}"
                 )
             if not np.array_equal(made, other):
-                raise InvalidInput(f"shard {rank} has loaded other data than the coordinator")
+                raise InvalidInput(f"shard {rank} has loaded different data than the coordinator")
         self._all_joined = True
         if resumed is not None and not all(part[0][0] for part in self.collect([])):
-            self._run.start_afresh("a shard cannot read its part of it")
+            self._run.start_afresh("a shard cannot read its part of the checkpoint")
             return None
         return resumed
 
@@ -263,7 +263,7 @@ class Coordinator:
             return
         self._watched_at = time.monotonic()
         lease = self._context.lease
-        held = self._context.read(lambda session: slots.held(session, lease.job_id, lease.attempt))
+        held = self._context.read(lambda session: slots.held_slots(session, lease.job_id, lease.attempt))
         gone = sorted(set(range(self._size)) - {slot.rank for slot in held if not (slot.worker and slot.lost)})
         if gone:
             # a shard may have left because it was the first to notice that Redis has lost the gang
@@ -281,7 +281,7 @@ class Coordinator:
     def _notify_shards(self) -> None:
         lease = self._context.lease
         self._context.read(lambda session: slots.keep_waiting(session, lease.job_id, lease.attempt))
-        for slot in self._context.read(lambda session: slots.held(session, lease.job_id, lease.attempt)):
+        for slot in self._context.read(lambda session: slots.held_slots(session, lease.job_id, lease.attempt)):
             if slot.worker is None:
                 notify_worker(lease.job_id, slot.queue, slot.rank)
 
@@ -307,6 +307,6 @@ class _GangRun(Run):
         saved = [gang.decode(part[0]) for part in self._coordinator.collect([])]
         if not all(saved):
             self._store.delete(path)
-            raise OSError(f"shard {[bool(part) for part in saved].index(False)} has not written its part")
+            raise OSError(f"shard {[bool(part) for part in saved].index(False)} did not write its part")
         manifest = {**manifest, "shards": [part[0] for part in saved], "common": saved[0][1]}
         return self._store.save_arrays(f"{path}/gang", {}, manifest)

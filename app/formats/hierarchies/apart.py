@@ -144,9 +144,9 @@ def _refusing_all_but(own: Iterable[str]) -> Callable[[str, tuple[Any, ...]], No
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto", "urllib.Request"):
-            raise PermissionError("the process that reads label trees asks nothing of a network")
+            raise PermissionError("the process that parses label trees must not use the network")
         if event == "open" and isinstance(arguments[0], str) and not _is_among(arguments[0], read):
-            raise PermissionError("the process that reads label trees reads no other file")
+            raise PermissionError("the process that parses label trees must not open other files")
 
     return refuse
 

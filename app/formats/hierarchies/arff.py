@@ -29,7 +29,7 @@ def parse_arff_hierarchy(path: Path, options: HierarchyOptions, bounds: Bounds) 
         for name in attribute.values:
             parent, _, child = name.partition(SEPARATOR)
             edges.add(parent, child, attribute.line)
-        return Vocabulary(edges.take(), dropped=edges.dropped, read_as={"classes": "edges"})
+        return Vocabulary(edges.build(), dropped=edges.dropped, read_as={"classes": "edges"})
     for name in attribute.values:
         parts = name.split(SEPARATOR)
         if len(parts) > bounds.depth:
@@ -39,4 +39,4 @@ def parse_arff_hierarchy(path: Path, options: HierarchyOptions, bounds: Bounds) 
             child = SEPARATOR.join(parts[:depth])
             edges.add(above, child, attribute.line, repeats=True)
             above = child
-    return Vocabulary(edges.take(), read_as={"classes": "paths"})
+    return Vocabulary(edges.build(), read_as={"classes": "paths"})

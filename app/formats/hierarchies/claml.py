@@ -66,7 +66,7 @@ class _Classes(ContentHandler):
             code: Label(names=names.preferred, alternatives=names.alternatives) for code, names in self._names.items()
         }
         read_as = {"modifiers": f"{self._n_modifiers}, not expanded"} if self._n_modifiers else {}
-        return Vocabulary(edges.take(), labels, dropped=edges.dropped, read_as=read_as)
+        return Vocabulary(edges.build(), labels, dropped=edges.dropped, read_as=read_as)
 
     def setDocumentLocator(self, locator: Any) -> None:  # noqa: N802
         """Receive the object that knows the current line, before any element."""

@@ -79,7 +79,7 @@ def found_parents(codes: Sequence[Code], lengths: Sequence[int] | None, fault: F
     for code in codes:
         other = by_plain.setdefault(plain[code.name], code.name)
         if other != code.name:
-            fault(code.line, f"'{shorten(code.name)}' differs from '{shorten(other)}' in marks alone")
+            fault(code.line, f"'{shorten(code.name)}' differs from '{shorten(other)}' only in punctuation")
     widths = {len(each) for name, each in plain.items() if name not in ranges}
     padded = len(widths) == 1 and min(widths) >= _LEAST_PADDED and all(each.isdigit() for each in plain.values())
     padded = padded and any(each.endswith("0") for each in plain.values())
@@ -131,7 +131,8 @@ def _by_beginnings(
     for name, line in sections.items() if numbered else ():
         if name not in filled:
             fault(
-                line, f"no code follows the section '{name}': each section comes right above its divisions, or {_WAY}"
+                line,
+                f"no code follows the section '{name}': each section must directly precede its divisions, or {_WAY}",
             )
     return Parents(of, "sections, beginnings of codes" if numbered else "beginnings of codes")
 

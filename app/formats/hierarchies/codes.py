@@ -19,7 +19,7 @@ from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.code_levels import Code, Parents, found_parents
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import read_text
-from app.formats.hierarchies.table_rows import DELIMITERS, head_lines, header_cells, spoken, table_rows
+from app.formats.hierarchies.table_rows import DELIMITERS, delimiter_name, head_lines, header_cells, table_rows
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
 from app.hierarchies.schemas import HierarchyOptions
@@ -63,7 +63,7 @@ def parse_codes(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabu
     layout = _layout(text, options)
     edges = Edges(ROOT, bounds, options.tree)
     names: dict[str, Names] = {}
-    reported = {"delimiter": spoken(layout.delimiter), "header": str(layout.line)}
+    reported = {"delimiter": delimiter_name(layout.delimiter), "header": str(layout.line)}
     if layout.pairs:
         _read_levels(text, layout, options, edges, names)
         reported["parents"] = "columns " + ", ".join(layout.header[pair.code] for pair in layout.pairs)
@@ -80,7 +80,7 @@ def parse_codes(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabu
         for code, each in names.items()
         if each.preferred
     }
-    return Vocabulary(edges.take(), labels, dropped=edges.dropped, read_as={k: v for k, v in reported.items() if v})
+    return Vocabulary(edges.build(), labels, dropped=edges.dropped, read_as={k: v for k, v in reported.items() if v})
 
 
 def _read_codes(

@@ -20,7 +20,7 @@ from pathlib import Path
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.source import read_text
-from app.formats.hierarchies.table_rows import DELIMITERS, head_lines, header_cells, spoken, table_rows
+from app.formats.hierarchies.table_rows import DELIMITERS, delimiter_name, head_lines, header_cells, table_rows
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
 from app.hierarchies.schemas import HierarchyOptions
@@ -76,7 +76,7 @@ def parse_edge_list(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vo
         label = _label(row, layout, options.language, languages)
         if label != Label() and name not in labels:
             labels[name] = label
-    tree = edges.take()
+    tree = edges.build()
     return Vocabulary(tree, labels, dropped=edges.dropped, read_as=layout.read_as)
 
 
@@ -104,7 +104,7 @@ def _listed(text: str, top: str, edges: Edges, language: str | None, languages: 
         names.prefer(rest[0], language)
         notation = (rest[1] or None) if len(rest) == 2 else None
         labels[name] = Label(notation=notation, names=names.preferred)
-    return Vocabulary(edges.take(), labels, read_as={"label": "URI", "names": "second cell", "delimiter": "tab"})
+    return Vocabulary(edges.build(), labels, read_as={"label": "URI", "names": "second cell", "delimiter": "tab"})
 
 
 def _layout(text: str, options: HierarchyOptions) -> _Layout:
@@ -155,7 +155,7 @@ def _columns(line: int, text: str, delimiter: str, options: HierarchyOptions) ->
     reported = {
         "label": header[label],
         "parent": "" if parent is None else header[parent],
-        "delimiter": spoken(delimiter),
+        "delimiter": delimiter_name(delimiter),
         "header": str(line),
     }
     reported |= {"names": ", ".join(header[at] for at in names.values())} if names else {}
@@ -172,7 +172,7 @@ def _is_annif(header: Sequence[str], options: HierarchyOptions) -> bool:
 def _annif_layout(line: int, header: Sequence[str], delimiter: str) -> _Layout:
     names: dict[str | None, int] = {cell[6:]: at for at, cell in enumerate(header) if _ANNIF_NAME.fullmatch(cell)}
     label, notation = header.index("uri"), header.index("notation") if "notation" in header else None
-    reported = {"label": "uri", "parent": "", "delimiter": spoken(delimiter), "header": str(line)}
+    reported = {"label": "uri", "parent": "", "delimiter": delimiter_name(delimiter), "header": str(line)}
     reported["names"] = ", ".join(header[at] for at in names.values())
     width = max(at + 1 for at, cell in enumerate(header) if cell)
     return _Layout(line, delimiter, width, len(header), None, label, notation, names, reported, of_annif=True)

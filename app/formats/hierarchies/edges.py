@@ -112,7 +112,7 @@ class Edges:
         elif not repeats:
             self.fault(line, f"{_name(child)} is given twice as a child of {_name(parent)}, first on line {given.line}")
 
-    def take(self) -> Taxonomy:
+    def build(self) -> Taxonomy:
         """The tree.
 
         Raises

@@ -39,7 +39,7 @@ def load_entries(text: str, bounds: Bounds | None = None) -> Entry:
     current = whole
     n_entries = 0
     while True:
-        line, token = tokens.take()
+        line, token = tokens.next_token()
         if open_ and token == _CLOSING[open_[-1][0]] and not current:
             open_.pop()
         else:
@@ -50,7 +50,7 @@ def load_entries(text: str, bounds: Bounds | None = None) -> Entry:
             if open_ and open_[-1][0] == "{":
                 key = _string(token, tokens)
                 tokens.expect(":")
-                _, token = tokens.take()
+                _, token = tokens.next_token()
             if token in _CLOSING:
                 inner: list[Entry] = []
                 current.append(Entry(line, key, token, "", inner))
@@ -65,7 +65,7 @@ def load_entries(text: str, bounds: Bounds | None = None) -> Entry:
             if not open_:
                 tokens.end()
                 return whole[0]
-            _, token = tokens.take()
+            _, token = tokens.next_token()
             if token == ",":
                 break
             if token != _CLOSING[open_[-1][0]]:
@@ -100,7 +100,7 @@ class _Tokens:
         self._at = 0
         self.line = 1
 
-    def take(self) -> tuple[int, str]:
+    def next_token(self) -> tuple[int, str]:
         """The next one."""
         match = _TOKEN.match(self._text, self._at)
         if match is None:
@@ -110,14 +110,14 @@ class _Tokens:
         return self.line, match[1]
 
     def expect(self, wanted: str) -> None:
-        _, token = self.take()
+        _, token = self.next_token()
         if token != wanted:
             raise self.unexpected(token)
 
     def end(self) -> None:
         """Nothing but white space may follow."""
         if _REST.search(self._text, self._at):
-            raise self.unexpected(self.take()[1])
+            raise self.unexpected(self.next_token()[1])
 
     def unexpected(self, token: str) -> FormatError:
         return row_error(self.line, f"not JSON: '{shorten(token)}' is not expected here")

@@ -30,4 +30,4 @@ def parse_lshtc(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabu
             alone = False
         if alone:
             edges.fault(line, f"'{shorten(text)}' is alone on its line; expected a parent and its child, or a path")
-    return Vocabulary(edges.take(), dropped=edges.dropped)
+    return Vocabulary(edges.build(), dropped=edges.dropped)

@@ -43,7 +43,7 @@ class _Authority:
 def parse_marc_authorities(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
     """Read a file of authority records; raises FormatError with their numbers, in MARCXML their lines."""
     reading = _Reading(options, bounds)
-    read_marc(path, reading.take)
+    read_marc(path, reading.add_record)
     return reading.vocabulary()
 
 
@@ -62,7 +62,7 @@ class _Reading:
         if options.id_field is not None and self._wanted is None:
             raise row_error(1, f"'{shorten(options.id_field)}' names no field: expected id_field=035$a or 001")
 
-    def take(self, record: MarcRecord | RecordError, line: int) -> None:
+    def add_record(self, record: MarcRecord | RecordError, line: int) -> None:
         """Take one record, or note what is wrong with it."""
         if isinstance(record, RecordError):
             self._edges.fault(line, str(record))
@@ -101,12 +101,12 @@ class _Reading:
             for parent, line in (parents[id] or {ROOT: record.line}).items():
                 self._edges.add(parent, id, line)
         labels = {id: record.label for id, record in self._records.items()}
-        return Vocabulary(self._edges.take(), labels, self._retired, self._edges.dropped)
+        return Vocabulary(self._edges.build(), labels, self._retired, self._edges.dropped)
 
     def _found(self, record: _Authority, fields: tuple[Field, ...]) -> Iterator[str]:
         for field in fields:
             named = heading(field)
-            found = next((self._by_id[each] for each in field.of("0") if each in self._by_id), None)
+            found = next((self._by_id[each] for each in field.select("0") if each in self._by_id), None)
             found = found or self._by_name.get((field.tag[1:], named))
             if found is None:
                 detail = f"'{shorten(record.name)}' names '{shorten(named)}' in {field.tag}"
@@ -118,7 +118,7 @@ class _Reading:
         if self._wanted is not None:
             tag, code = self._wanted[1], self._wanted[2]
             fields = [field for field in record.fields if field.tag == tag]
-            return next((value for field in fields for value in field.of(code or "a")), "") or record.control(tag)
+            return next((value for field in fields for value in field.select(code or "a")), "") or record.control(tag)
         number, source = record.control("001"), record.control("003")
         return f"({source}){number}" if number and source else number
 
@@ -139,8 +139,8 @@ def _points(field: Field, up: bool) -> bool:
     """Whether a field 5XX is of something broader, or of something narrower."""
     if field.tag[:1] != "5" or field.tag[1:] not in _KINDS:
         return False
-    way = next(iter(field.of("w")), "")[:1]
-    return (way == "g" or any(code.startswith("ob") for code in field.of("4"))) if up else way == "h"
+    way = next(iter(field.select("w")), "")[:1]
+    return (way == "g" or any(code.startswith("ob") for code in field.select("4"))) if up else way == "h"
 
 
 def _ids(record: MarcRecord) -> Iterator[str]:
@@ -150,4 +150,4 @@ def _ids(record: MarcRecord) -> Iterator[str]:
     for tag, code in _IDS:
         for field in record.fields:
             if field.tag == tag:
-                yield from field.of(code)
+                yield from field.select(code)

@@ -99,7 +99,7 @@ class _Descriptors(ContentHandler):
         for id, parents in above.items():
             for parent, number in (parents or {ROOT: ""}).items():
                 self._edges.add(parent, id, self._numbers[id].get(number, self._line[id]))
-        tree = self._edges.take()
+        tree = self._edges.build()
         return Vocabulary(
             tree, self._labels, dropped=[*self._edges.dropped, *given_up], read_as=self._read_as(given_up)
         )

@@ -43,8 +43,10 @@ def parse_nested_json(path: Path, options: HierarchyOptions, bounds: Bounds) -> 
             for inner in entry.inside:
                 waiting += _listed(parent, inner, edges, nodes)
         elif entry.text != "null":
-            edges.fault(entry.line, f"{_spoken(entry)} below '{shorten(parent)}', expected an object, a list or null")
-    return Vocabulary(edges.take(), nodes.labels, dropped=edges.dropped)
+            edges.fault(
+                entry.line, f"{_type_name(entry)} below '{shorten(parent)}', expected an object, a list or null"
+            )
+    return Vocabulary(edges.build(), nodes.labels, dropped=edges.dropped)
 
 
 class _Nodes:
@@ -87,7 +89,7 @@ def _listed(parent: str, entry: Entry, edges: Edges, nodes: _Nodes) -> list[tupl
     if entry.kind == "{":
         edges.fault(entry.line, f"an object below '{shorten(parent)}' has no '{shorten(nodes.id_field or '')}'")
         return []
-    edges.fault(entry.line, f"{_spoken(entry)} in a list below '{shorten(parent)}', expected a name or an object")
+    edges.fault(entry.line, f"{_type_name(entry)} in a list below '{shorten(parent)}', expected a name or an object")
     return []
 
 
@@ -107,5 +109,5 @@ def _children(node: Entry) -> Entry:
     return next((inner for inner in node.inside if inner.key == "children"), nothing)
 
 
-def _spoken(entry: Entry) -> str:
+def _type_name(entry: Entry) -> str:
     return {"{": "an object", "[": "a list", '"': "a string"}.get(entry.kind, f"'{shorten(entry.text)}'")

@@ -62,7 +62,7 @@ def parse_obo(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabula
             else:
                 state = "obsolete" if parent in retired else "no term of the file"
                 edges.fault(lines.get(id, 1), f"'{shorten(id)}' is below '{shorten(parent)}', which is {state}", "is_a")
-    return Vocabulary(edges.take(), labels, retired, edges.dropped)
+    return Vocabulary(edges.build(), labels, retired, edges.dropped)
 
 
 def _term(frame: fastobo.term.TermFrame, language: str, languages: list[str] | None) -> tuple[list[str], Label]:

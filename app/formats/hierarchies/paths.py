@@ -63,7 +63,7 @@ def parse_paths(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabu
             edges.fault(line, f"'{shorten(text)}' has {len(text)} characters, at most {MAX_LABEL} are allowed", "child")
         elif _parts(edges, line, text, layout.separator, bounds) is not None:
             _add(edges, text, layout.separator, line)
-    return Vocabulary(edges.take(), read_as=read_as)
+    return Vocabulary(edges.build(), read_as=read_as)
 
 
 def _lines(path: Path, bounds: Bounds) -> list[_Line]:
@@ -160,7 +160,7 @@ def _with_ids(
         names = Names(options.languages.split(",") if options.languages else None)
         names.prefer(parts[-1], options.language)
         labels[id] = Label(names=names.preferred)
-    return Vocabulary(edges.take(), labels, read_as=read_as)
+    return Vocabulary(edges.build(), labels, read_as=read_as)
 
 
 def _parts(edges: Edges, line: int, text: str, separator: str, bounds: Bounds) -> tuple[str, ...] | None:

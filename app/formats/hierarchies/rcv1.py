@@ -36,4 +36,4 @@ def parse_rcv1(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabul
             edges.fault(line, "not of the form 'parent: A child: B child-description: ...'")
         elif match[1] != _NOTHING:
             edges.add(match[1], match[2], line)
-    return Vocabulary(edges.take(), dropped=edges.dropped)
+    return Vocabulary(edges.build(), dropped=edges.dropped)

@@ -91,7 +91,7 @@ class _Reading:
             for node in gone
             if isinstance(node, URIRef) and label_problem(name := self._called(node)) is None and name not in labels
         }
-        return Vocabulary(self._edges.take(), labels, retired, self._edges.dropped, read_as)
+        return Vocabulary(self._edges.build(), labels, retired, self._edges.dropped, read_as)
 
     def _find_parents(self) -> dict[Node, dict[Node, None]]:
         """What is above each concept, in the order of its own statements; what is no concept is a fault."""

@@ -42,6 +42,6 @@ def table_rows(text: str, header_line: int, delimiter: str) -> Iterator[tuple[in
         raise row_error(above + rows.line_num, f"not a CSV record: {error}") from None
 
 
-def spoken(delimiter: str) -> str:
+def delimiter_name(delimiter: str) -> str:
     """The name of a delimiter."""
     return next(name for name, character in DELIMITERS.items() if character == delimiter)

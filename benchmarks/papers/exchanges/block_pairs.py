@@ -176,7 +176,7 @@ def enter(pool: Coefficients, y: Ints32, examples: Ints32, parts: list[Arrays]) 
     lengths = np.stack([part[0] for part in parts])
     starts = np.cumsum([0, *(len(part[1]) for part in parts[:-1])])
     classes, values = (np.concatenate([part[t] for part in parts]) for t in (1, 2))
-    pool = coefficients.with_room(pool, len(classes) + len(examples))
+    pool = coefficients.with_capacity(pool, len(classes) + len(examples))
     _enter(pool, y, examples, lengths, starts, classes, values)
     return pool
 

@@ -99,7 +99,7 @@ class TournamentTraining(RelativeTraining):
         order = interleaved(self.halves.of, self.examples.y, examples, (pair.first, pair.second))
         at, room = 0, int(self.halves.sizes.max()) + len(self.halves.of) + 2
         while at < len(order):
-            own = coefficients.with_room(own, room)
+            own = coefficients.with_capacity(own, room)
             at = block_pairs.visit(self.examples, self.halves, pair, own, order, at, changed, self.unreported)
         return own
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from solvers.boosting.weak_learners.votes import with_room
+from solvers.boosting.weak_learners.votes import with_capacity
 from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 
 KINDS = {"learners": np.int64, "owners": np.int32, "weights": np.float64, "before": np.float64, "scored": np.float64}
@@ -67,5 +67,5 @@ class Variables:
         """Let the attributes be the parts of larger arrays that are in use."""
         n = len(self)
         for name in KINDS:
-            self._room[name] = with_room(self._room[name], n)
+            self._room[name] = with_capacity(self._room[name], n)
             setattr(self, name, self._room[name][:n])

@@ -106,8 +106,10 @@ class BinaryMachines(WeakLearners):
         self._bits = [np.array(arrays["machine_bits"]), np.array(arrays["machine_held_bits"])]
         self._pending = np.array(arrays["machine_pending"])
         held = {name.removeprefix("machine_"): array for name, array in arrays.items() if name.startswith("machine_")}
-        self._builder = ColumnModelBuilder.of_state(self.X.shape[1], 0, held)
+        self._builder = ColumnModelBuilder.from_state(self.X.shape[1], 0, held)
 
     def model(self, learners: Ints, ensemble: Ensemble) -> CommitteeModel:
-        machines = ColumnModelBuilder.of_state(ensemble.n_features, len(self._bits[0]), self._builder.state()).models()
+        machines = ColumnModelBuilder.from_state(
+            ensemble.n_features, len(self._bits[0]), self._builder.state()
+        ).models()
         return CommitteeModel(machines, learners, ensemble)

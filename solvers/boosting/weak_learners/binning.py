@@ -55,7 +55,7 @@ class Bins:
     zero: Ints32
 
     @classmethod
-    def of(cls, X: sp.csr_matrix, limit: int | None = None) -> "Bins":
+    def from_matrix(cls, X: sp.csr_matrix, limit: int | None = None) -> "Bins":
         """Cut the features of X, shape (n, n_features), into at most ``limit`` bins each.
 
         A feature with no more distinct values than that, and any with ``limit`` None, is cut between all of them.

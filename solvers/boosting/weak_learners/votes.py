@@ -80,10 +80,10 @@ class GrowingVotes:
         votes = self._votes
         if end > len(votes.learners) or self._n_rounds == len(votes.ends):
             votes = self._votes = Votes(
-                with_room(votes.learners, end),
-                with_room(votes.outputs, end),
-                with_room(votes.deltas, end),
-                with_room(votes.ends, self._n_rounds + 1),
+                with_capacity(votes.learners, end),
+                with_capacity(votes.outputs, end),
+                with_capacity(votes.deltas, end),
+                with_capacity(votes.ends, self._n_rounds + 1),
             )
         votes.learners[begin:end], votes.outputs[begin:end], votes.deltas[begin:end] = learners, outputs, deltas
         votes.ends[self._n_rounds] = end
@@ -109,7 +109,7 @@ def decoded(outputs: Floats, code: Ints8 | None) -> Floats:
     return np.asarray(-(down @ (code == 1).T.astype(np.float64) + up @ (code == -1).T.astype(np.float64)))
 
 
-def with_room(array: Array, size: int) -> Array:
+def with_capacity(array: Array, size: int) -> Array:
     """The array, or a copy with room for so many numbers and more; what is new there is zero."""
     if size <= len(array):
         return array

@@ -55,7 +55,7 @@ class DualAveraging:
 
     def train(self, tol: float, max_epochs: int, seed: int, state: State | None) -> Iterator[Step]:
         """Algorithm 1, an iteration a step; nothing in it is random."""
-        now = self._begin() if state is None else _Iterate.of_state(state)
+        now = self._begin() if state is None else _Iterate.from_state(state)
         average, W, sigma = now.average, now.W, self.sigma
         J, G = self.objective(W)
         while now.epoch < max_epochs:
@@ -111,7 +111,7 @@ class _Iterate:
     epoch: int = 0
 
     @classmethod
-    def of_state(cls, state: State) -> "_Iterate":
+    def from_state(cls, state: State) -> "_Iterate":
         average, W, best = (np.array(state[name]) for name in ("average", "W", "best"))
         upper, lower, delta = (float(state[name]) for name in ("upper", "lower", "delta"))
         return cls(average, W, best, upper, lower, delta, int(state["epoch"]))

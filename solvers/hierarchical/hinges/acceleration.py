@@ -58,7 +58,7 @@ class Acceleration:
     n_visits: int = 0
 
     @classmethod
-    def of_state(cls, state: State) -> "Acceleration":
+    def from_state(cls, state: State) -> "Acceleration":
         """That of a step, copied."""
         if "mean" not in state:
             # of a version that had no outer steps
@@ -70,7 +70,7 @@ class Acceleration:
         return cls(np.array(state["mean"]), int(state["n_averaged"]), V, before, fall, stalled, n_passes, n_visits)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """The arrays of a step's state that :meth:`of_state` takes."""
+        """The arrays of a step's state that :meth:`from_state` takes."""
         arrays: dict[str, NDArray[np.generic]] = {"mean": self.mean}
         arrays |= {name: np.array(getattr(self, name)) for name in NUMBERS}
         if self.V is not None and self.before is not None:

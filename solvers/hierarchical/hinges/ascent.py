@@ -75,7 +75,7 @@ class HingeAscent:
         self.accelerates = design.all_rival and not of_duals
         self.dtype = np.dtype(np.float64) if design.absolute else weights_dtype(tol)
         suitable = DenseLayout if DenseLayout.suits(problem.X) else SparseLayout
-        self.layout = suitable.of(problem.X, design.tree.n_nodes, self.dtype)
+        self.layout = suitable.from_matrix(problem.X, design.tree.n_nodes, self.dtype)
         self.rows, self.features = self.layout.rows, self.layout.features
         self.tree = design.tree.arrays
         self.hinges = design.hinges(C * problem.weights)
@@ -153,10 +153,10 @@ class HingeAscent:
         R[:] = state["R"]
         S = np.array(state["S"])
         return HingeRun(
-            R, S, self._factor(S), pool_of(state), Epoch.of_state(state), np.array(state["gains"]),
+            R, S, self._factor(S), pool_of(state), Epoch.from_state(state), np.array(state["gains"]),
             np.array(state["visited"]).view(VISITED), float(state["best_dual"]), int(state["n_certificates"]),
             int(state["inner_passes"]), Schedule(*(float(value) for value in state["schedule"])), float(state["scale"]),
-            Acceleration.of_state(state) if self.accelerates else None,
+            Acceleration.from_state(state) if self.accelerates else None,
         )  # fmt: skip
 
     def _factor(self, S: Floats) -> Floats:
@@ -205,7 +205,7 @@ class HingeAscent:
         room = self.design.tree.n_nodes + 1 + steps.CANDIDATES * int(self.tree.level[-1])
         progress = Progress(epoch.unchanged, run.gains, run.visited)
         while epoch.position < stop:
-            run.pool = coefficients.with_room(run.pool, max(ROOM, 2 * room))
+            run.pool = coefficients.with_capacity(run.pool, max(ROOM, 2 * room))
             visits = Visits(epoch.order, epoch.position, stop, all_pairs)
             epoch.position = self._visit(run, visits, progress)
         run.products = None

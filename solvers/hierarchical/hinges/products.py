@@ -21,7 +21,7 @@ def _is_dense(rows: Any) -> bool:
 
 def n_products(rows: Any, R: Any) -> int:
     """How many numbers :func:`with_all` writes: the nodes, and what pads them."""
-    raise NotImplementedError("called from compiled code alone")
+    raise NotImplementedError("called only from compiled code")
 
 
 @overload(n_products, inline="always")
@@ -41,7 +41,7 @@ def _n_products(rows: Any, R: Any) -> Any:
 
 def with_all(rows: Any, i: int, R: Any, out: Any) -> None:
     """out = the products of row i with all nodes."""
-    raise NotImplementedError("called from compiled code alone")
+    raise NotImplementedError("called only from compiled code")
 
 
 @overload(with_all, inline="always")
@@ -61,7 +61,7 @@ def _with_all(rows: Any, i: Any, R: Any, out: Any) -> Any:
 
 def with_range(rows: Any, i: int, R: Any, low: int, high: int, first: int, out: Any) -> None:
     """out[j - first] = the product of row i with node j, from ``low`` on and before ``high``."""
-    raise NotImplementedError("called from compiled code alone")
+    raise NotImplementedError("called only from compiled code")
 
 
 @overload(with_range, inline="always")
@@ -86,7 +86,7 @@ def _with_range(rows: Any, i: Any, R: Any, low: Any, high: Any, first: Any, out:
 
 def with_some(rows: Any, i: int, R: Any, nodes: Any, n: int, sums: Any, out: Any) -> None:
     """out[j] = the product of row i with node j, for the first n nodes given; ``sums`` is room for n numbers."""
-    raise NotImplementedError("called from compiled code alone")
+    raise NotImplementedError("called only from compiled code")
 
 
 @overload(with_some, inline="always")
@@ -113,7 +113,7 @@ def _with_some(rows: Any, i: Any, R: Any, nodes: Any, n: Any, sums: Any, out: An
 
 def add(rows: Any, i: int, nodes: Any, n: int, by_node: Any, R: Any) -> None:
     """Add row i times ``by_node[j]`` to the weights of node j, for the first n nodes given."""
-    raise NotImplementedError("called from compiled code alone")
+    raise NotImplementedError("called only from compiled code")
 
 
 @overload(add, inline="always")

@@ -143,7 +143,7 @@ class MarkovAscent:
         visited = np.array(state["visited"]).view(VISITED)
         best_dual, last_gap, last_primal = (float(state[name]) for name in ("best_dual", "last_gap", "last_primal"))
         return _Run(
-            aligned("E"), V, before, _pool(state), Epoch.of_state(state), visited, best_dual, last_gap, last_primal,
+            aligned("E"), V, before, _pool(state), Epoch.from_state(state), visited, best_dual, last_gap, last_primal,
             accelerated, int(state.get("apart", 0)),
         )  # fmt: skip
 
@@ -151,7 +151,7 @@ class MarkovAscent:
         """Visit on up to a position of the epoch's order."""
         epoch = run.epoch
         while epoch.position < stop:
-            run.pool = coefficients.with_room(run.pool, max(ROOM, 2 * self.n_columns))
+            run.pool = coefficients.with_capacity(run.pool, max(ROOM, 2 * self.n_columns))
             epoch.position = visits.visit(
                 self.rows, self.tree, self.sets, 1.0 / (1.0 + run.kappa), negligible, epoch.order, epoch.position,
                 stop, run.E, run.pool, epoch.unchanged, run.visited[0],

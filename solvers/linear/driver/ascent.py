@@ -50,7 +50,7 @@ class Loss(Protocol):
     def duals(self, task: Task) -> Any:
         """Dual variables that all vanish."""
 
-    def with_room(self, task: Task, duals: Any) -> Any:
+    def with_capacity(self, task: Task, duals: Any) -> Any:
         """The same dual variables, with room for at least one more visit."""
 
     def visit(self, task: Task, run: Run, visits: Visits) -> int:
@@ -220,7 +220,7 @@ class Ascent:
         if counters.epoch == 1 and counters.inner_passes == 0:
             most = FIRST_CANDIDATES
         while counters.position < stop:
-            run.duals, run.W = self.loss.with_room(task, run.duals), run.layout.with_room(run.W)
+            run.duals, run.W = self.loss.with_capacity(task, run.duals), run.layout.with_capacity(run.W)
             visits = Visits(run.order, counters.position, stop, full, most)
             counters.position = self.loss.visit(task, run, visits)
         return spent

@@ -63,7 +63,7 @@ class Losses:
         bounds = costs[:, None] * np.where(true, own[1], rest[1])
         return cls(np.where(true, 1, -1).astype(np.int8), np.where(true, own[0], rest[0]).astype(np.float64), bounds)
 
-    def of(self, own: Ints32) -> Losses:
+    def restrict(self, own: Ints32) -> Losses:
         """Those of some classes."""
         return Losses(
             np.ascontiguousarray(self.signs[:, own]),
@@ -187,7 +187,7 @@ def _iterate(
     X: sp.csr_matrix, losses: Losses, sum_to_zero: bool, state: Mapping[str, Array] | None, sums: ClassSums
 ) -> Iterator[Iterate]:
     newton = _Newton(X, losses, sum_to_zero, sums)
-    point = _start(X.shape[1], losses, sums) if state is None else _Point.of(state)
+    point = _start(X.shape[1], losses, sums) if state is None else _Point.from_state(state)
     reported = state is not None
     while True:
         violation = newton.measure(point)
@@ -228,7 +228,7 @@ class _Point(NamedTuple):
     progress: _Progress
 
     @classmethod
-    def of(cls, state: Mapping[str, Array]) -> _Point:
+    def from_state(cls, state: Mapping[str, Array]) -> _Point:
         """From a state, by copies."""
         W, weights, alpha, beta, slack, xi, progress = (np.array(state[name]) for name in cls._fields)
         return cls(W, weights, alpha, beta, slack, xi, _Progress(*progress.tolist()))

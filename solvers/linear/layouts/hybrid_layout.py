@@ -291,7 +291,7 @@ class HybridLayout(SparseLayout):
     @classmethod
     def dense(cls, X: sp.csr_matrix, n_classes: int, dtype: np.dtype[Any]) -> "HybridLayout":
         """The layout whose rows are all dense, whatever memory they take."""
-        sparse = SparseLayout.of(X, n_classes, dtype)
+        sparse = SparseLayout.from_matrix(X, n_classes, dtype)
         rows, features = sparse.rows, sparse.features
         return cls(rows, features, sparse.full, sparse.listed, n_classes, dtype, len(features), 0, None)
 
@@ -311,7 +311,7 @@ class HybridLayout(SparseLayout):
             return former
         return Change(weights(len(W.hot), self.n_classes, self.dtype), np.zeros(n_entries, self.dtype))
 
-    def with_room(self, W: Weights) -> Weights:
+    def with_capacity(self, W: Weights) -> Weights:
         """The same weights, with room for what the last visit lacked.
 
         Raises

@@ -117,7 +117,7 @@ class Layout:
         """Zero weights of this layout."""
         raise NotImplementedError
 
-    def with_room(self, W: Any) -> Any:
+    def with_capacity(self, W: Any) -> Any:
         """The same weights, with room for what the last visit lacked."""
         return W
 
@@ -180,7 +180,7 @@ class SparseLayout(Layout):
     """Sparse rows; weights one row a feature, so that the scores of all classes are sums of few rows."""
 
     @classmethod
-    def of(cls, X: sp.csr_matrix, n_classes: int, dtype: np.dtype[Any]) -> "SparseLayout":
+    def from_matrix(cls, X: sp.csr_matrix, n_classes: int, dtype: np.dtype[Any]) -> "SparseLayout":
         rows, features = arrange(X, dtype)
         lengths, lanes = np.diff(rows.indptr).astype(np.float64), ALIGNMENT // dtype.itemsize
         return cls(rows, features, lengths * (1 + -(-n_classes // lanes)), 1.5 * lengths, n_classes, dtype)
@@ -202,7 +202,7 @@ class DenseLayout(Layout):
     """Dense rows; weights one row a class, so that the score of each class is one inner product."""
 
     @classmethod
-    def of(cls, X: sp.csr_matrix, n_classes: int, dtype: np.dtype[Any]) -> "DenseLayout":
+    def from_matrix(cls, X: sp.csr_matrix, n_classes: int, dtype: np.dtype[Any]) -> "DenseLayout":
         features = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
         data = weights(X.shape[0], len(features), dtype)
         data[:, : len(features)] = X[:, features].toarray()

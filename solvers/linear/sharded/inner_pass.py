@@ -48,7 +48,7 @@ def visit(
         visits = Visits(order, at, len(order), False, 0)
         at = joint.visit(task, visits, largest_loss, shard.W, lists, own, progress)
         if at < len(order):
-            lists = weights.with_room()
+            lists = weights.with_capacity()
     lengths, classes, values = _lists(pool, shard, order, own)
     return [order, gains[order], lengths, classes, values], float(progress.statistics["gain"][0])
 
@@ -64,7 +64,7 @@ def enter(pool: Coefficients, gains: Floats32, parts: list[Arrays]) -> Coefficie
     """The pool with the lists that all shards have reported."""
     for order, gained, lengths, classes, values in parts:
         gains[order] = gained
-        pool = coefficients.with_room(pool, int(lengths.sum()))
+        pool = coefficients.with_capacity(pool, int(lengths.sum()))
         _put_all(pool, order, lengths, classes, values)
     return pool
 

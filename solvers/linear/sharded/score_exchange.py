@@ -45,7 +45,7 @@ class ScoreTraining(RelativeTraining):
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        self.batches.schedule = Schedule.of(state["schedule"])
+        self.batches.schedule = Schedule.from_array(state["schedule"])
         self.batches.seen[:], self.batches.gains[:] = state["seen"], state["gains"]
 
     def state(self) -> dict[str, Array]:

@@ -141,7 +141,7 @@ class ShardWeights:
         """Features that some example has."""
         return len(self.layout.features)
 
-    def with_room(self) -> Lists | None:
+    def with_capacity(self) -> Lists | None:
         """The lists, with room for what the last visit lacked.
 
         Raises
@@ -149,7 +149,7 @@ class ShardWeights:
         TooLargeError
             They would take more memory than allowed.
         """
-        self.lists = self.layout.with_room(Weights(self.shard.W, self.lists)).lists
+        self.lists = self.layout.with_capacity(Weights(self.shard.W, self.lists)).lists
         return self.lists
 
     def rebuild(self, pool: Coefficients, thread_pool: ThreadPool) -> None:

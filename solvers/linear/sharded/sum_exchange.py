@@ -221,7 +221,7 @@ class SumTraining(SumToZeroTraining):
         examples = pending.batch.examples
         if part < 1.0:
             args = (self.task.rows, examples, pending.batch.steps, self.shard.W, 1.0 - part)
-            self.thread_pool.run(partial(absolute_parts.take_back, *args, *stops) for stops in self.columns)
+            self.thread_pool.run(partial(absolute_parts.undo_part, *args, *stops) for stops in self.columns)
         absolute_parts.accept(examples, pending.batch.new, part, self.alpha)
         self.totals[examples] += part * (pending.totals - self.totals[examples])
         moved = np.any([part[1] for part in parts], axis=0)

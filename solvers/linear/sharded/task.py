@@ -49,7 +49,7 @@ class Progress:
         return np.array(astuple(self), np.int64)
 
     @classmethod
-    def of(cls, array: Array) -> Self:
+    def from_array(cls, array: Array) -> Self:
         """From :meth:`array`."""
         return cls(*array.tolist())
 
@@ -94,7 +94,7 @@ class Schedule:
         return np.array(astuple(self), np.float64)
 
     @classmethod
-    def of(cls, array: Array) -> Self:
+    def from_array(cls, array: Array) -> Self:
         """From :meth:`array`."""
         return cls(*array.tolist())
 
@@ -107,7 +107,7 @@ class DualLists:
 
     def reserve(self, room: int) -> Coefficients:
         """The pool, with room for so many more entries."""
-        self.pool = coefficients.with_room(self.pool, room)
+        self.pool = coefficients.with_capacity(self.pool, room)
         return self.pool
 
     def total(self) -> float:

@@ -90,7 +90,7 @@ class ShardTraining(ABC):
     def restore(self, state: State) -> None:
         """Take up the state of an earlier step."""
         self._restore_weights(state)
-        self.progress, self.scale = Progress.of(state["progress"]), float(state["scale"][0])
+        self.progress, self.scale = Progress.from_array(state["progress"]), float(state["scale"][0])
         self.statistics.view(np.float64)[:] = state["statistics"]
         self.unchanged[:], self.order = state["unchanged"], np.array(state["order"])
 

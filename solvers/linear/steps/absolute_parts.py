@@ -176,7 +176,7 @@ def apply(rows: Rows, examples: Ints32, f: Array, steps: Array, W: Array, begin:
 
 
 @njit(cache=True, nogil=True)
-def take_back(rows: Rows, examples: Ints32, steps: Array, W: Array, part: float, begin: int, end: int) -> None:
+def undo_part(rows: Rows, examples: Ints32, steps: Array, W: Array, part: float, begin: int, end: int) -> None:
     """Take a part of all steps off columns begin to end of W again."""
     for e in range(examples.shape[0]):
         i = examples[e]

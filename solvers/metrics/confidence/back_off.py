@@ -39,7 +39,9 @@ class BackOff:
     correct: Bools
 
     @classmethod
-    def of(cls, tree: Taxonomy, classes: Sequence[str], log_probabilities: Floats32, y: Ints32) -> "BackOff":
+    def from_log_probabilities(
+        cls, tree: Taxonomy, classes: Sequence[str], log_probabilities: Floats32, y: Ints32
+    ) -> "BackOff":
         """From the scores of held-out rows, shape (n_rows, n_classes), and their classes, shape (n_rows,)."""
         empty = np.empty((0, tree.depth))
         found = cls(tree, tree.find(classes), empty.astype(np.float32), empty.astype(bool))

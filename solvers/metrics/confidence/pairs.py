@@ -46,7 +46,7 @@ class Pairs(NamedTuple):
     best: Floats
 
     @classmethod
-    def of(cls, log_odds: Floats, labels: sp.csr_matrix, rest: Rest | None = None) -> "Pairs":
+    def from_log_odds(cls, log_odds: Floats, labels: sp.csr_matrix, rest: Rest | None = None) -> "Pairs":
         """The pairs of some rows, with each label of the rest.
 
         Parameters

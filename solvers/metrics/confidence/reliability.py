@@ -59,7 +59,7 @@ class Reliability:
     correct: Bools
 
     @classmethod
-    def of(cls, log_probabilities: Floats32, y: Ints32) -> "Reliability":
+    def from_log_probabilities(cls, log_probabilities: Floats32, y: Ints32) -> "Reliability":
         """Of the held-out rows' scores, shape (n_rows, n_classes), and labels, shape (n_rows,)."""
         said = log_probabilities.argmax(axis=1)
         confidence = np.exp(log_probabilities[np.arange(len(y)), said]).astype(np.float32)

@@ -60,7 +60,7 @@ class SetReliability:
     n_true: int
 
     @classmethod
-    def of(cls, pairs: Pairs) -> "SetReliability":
+    def from_pairs(cls, pairs: Pairs) -> "SetReliability":
         """Of the pairs of rows held out and labels.
 
         Notes

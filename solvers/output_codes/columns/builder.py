@@ -60,7 +60,7 @@ class ColumnModelBuilder:
         self._intercepts.append(0.0 if given is None else float(given[1] - given[0]) / lead)
 
     def state(self) -> dict[str, Array]:
-        """Arrays that :meth:`of_state` takes back; views, valid until the next machine comes."""
+        """Arrays that :meth:`from_state` takes back; views, valid until the next machine comes."""
         end = self._ends[-1] if self._ends else 0
         columns = sorted(self._others)
         held: dict[str, Array] = {
@@ -78,7 +78,7 @@ class ColumnModelBuilder:
         return held
 
     @classmethod
-    def of_state(cls, n_features: int, n_columns: int, state: Mapping[str, Array]) -> "ColumnModelBuilder":
+    def from_state(cls, n_features: int, n_columns: int, state: Mapping[str, Array]) -> "ColumnModelBuilder":
         """The builder that :meth:`state` was of."""
         builder = cls(n_features, n_columns)
         builder._features, builder._weights = np.array(state["linear_features"]), np.array(state["linear_weights"])

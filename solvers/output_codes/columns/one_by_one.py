@@ -57,8 +57,8 @@ class OneByOne:
     def steps(self, state: State | None) -> Iterator[Step]:
         n_columns = self._code.shape[1]
         state = self._untouched() if state is None else state
-        builder = ColumnModelBuilder.of_state(self._problem.n_features, n_columns, state)
-        progress = Progress.of_state(state)
+        builder = ColumnModelBuilder.from_state(self._problem.n_features, n_columns, state)
+        progress = Progress.from_state(state)
         running = [self._column(t, _held(state, t)) for t in np.flatnonzero(progress.status == BEGUN).tolist()]
         with ThreadPoolExecutor(self._threads) as thread_pool:
             while running or (progress.status == UNTOUCHED).any():
@@ -91,7 +91,7 @@ class OneByOne:
     def sharded(self, exchange: Exchange, state: State | None) -> Iterator[Step]:
         own = np.flatnonzero(self.partition(exchange.size) == exchange.rank).astype(np.int32)
         state = self._untouched(own) if state is None else state
-        progress = Progress.of_state(state)
+        progress = Progress.from_state(state)
         # a shard without work left reports that to the others
         steps = self.steps(state) if (progress.status < ENDED).any() else iter([progress.step(state)])
         return together(steps, exchange, lambda step, _: {**step.state, OWN: own})
@@ -103,13 +103,13 @@ class OneByOne:
         parts = [OneByOnePart.read(rank, arrays) for rank in range(len(reports))]
         n_columns = len(owner)
         state = ColumnModelBuilder.joined([part[0] for part in parts], np.arange(n_columns))
-        builder = ColumnModelBuilder.of_state(self._problem.n_features, n_columns, state)
+        builder = ColumnModelBuilder.from_state(self._problem.n_features, n_columns, state)
         nonzero = np.stack([part[1] for part in parts])[owner, np.arange(n_columns)]
         return builder.models(), self.nonzero_duals({NONZERO: nonzero})
 
     def _built(self, state: State) -> ColumnModelBuilder:
         """The machines of trained columns, and those that there are of columns in work."""
-        builder = ColumnModelBuilder.of_state(self._problem.n_features, self._code.shape[1], state)
+        builder = ColumnModelBuilder.from_state(self._problem.n_features, self._code.shape[1], state)
         for t in np.flatnonzero(state[f"{PREFIX}status"] == BEGUN).tolist():
             builder.add(t, self._column(t, _held(state, t)).trained(), self._lead)
         return builder

@@ -34,7 +34,7 @@ class Progress:
         return cls(np.zeros(n, np.int8), np.zeros(n, np.int64), primal, dual, violation, np.zeros(n, np.bool_), nonzero)
 
     @classmethod
-    def of_state(cls, state: State) -> "Progress":
+    def from_state(cls, state: State) -> "Progress":
         return cls(**{name: np.array(state[f"{PREFIX}{name}"]) for name in cls.names()})
 
     @classmethod
@@ -43,7 +43,7 @@ class Progress:
         return [field.name for field in fields(cls)]
 
     def arrays(self) -> dict[str, Array]:
-        """What :meth:`of_state` takes back."""
+        """What :meth:`from_state` takes back."""
         return {f"{PREFIX}{name}": getattr(self, name) for name in self.names()}
 
     def update(self, t: int, last: Step | None, bounds: tuple[float, float], *, ended: bool) -> None:
@@ -92,6 +92,6 @@ def gathered(parts: Sequence[Arrays], own: Ints32) -> dict[str, Array]:
             running |= {name: np.array(array) for name, array in part.items() if name.startswith(f"column{t}_")}
     lost = own[found["status"][own] == ELSEWHERE]
     if len(lost):
-        raise ValueError(f"column {lost[0]} is in no part")
+        raise ValueError(f"column {lost[0]} is missing from all parts")
     progress = {f"{PREFIX}{name}": array for name, array in found.items()}
     return {OWN: own} | progress | running | ColumnModelBuilder.joined(parts, own)

@@ -62,7 +62,7 @@ class ConstrainedDesign:
         self._most_trials = most_trials
 
     def steps(self, state: State | None) -> Iterator[Step]:
-        at = _Search.begin(self._task, self._tol) if state is None else _Search.of_state(state)
+        at = _Search.begin(self._task, self._tol) if state is None else _Search.from_state(state)
         inner = {} if state is None else part_of(state, "trial_")
         while at.trials < self._most_trials:
             design, epoch = self._penalised(at.C, at.tol), 0
@@ -214,7 +214,7 @@ class _Search:
         return cls(none, none, none, task.C, FIRST_SHARE * tol)
 
     @classmethod
-    def of_state(cls, state: State) -> "_Search":
+    def from_state(cls, state: State) -> "_Search":
         held: dict[str, Any] = {
             field.name: np.array(state[field.name]) if field.name.startswith("M") else state[field.name].item()
             for field in fields(cls)

@@ -37,7 +37,7 @@ class ColumnByColumn:
 
     def steps(self, state: State | None) -> Iterator[Step]:
         n_columns = self._task.shape[1]
-        at = _Progress(np.zeros(self._task.shape)) if state is None else _Progress.of_state(state)
+        at = _Progress(np.zeros(self._task.shape)) if state is None else _Progress.from_state(state)
         inner = {} if state is None else part_of(state, "column_")
         while at.column < n_columns:
             t, converged = at.column, False
@@ -94,7 +94,7 @@ class _Progress:
     all_converged: bool = True
 
     @classmethod
-    def of_state(cls, state: State) -> "_Progress":
+    def from_state(cls, state: State) -> "_Progress":
         names = ("column", "epochs_before", "epochs", "all_converged")
         return cls(np.array(state["M"]), *(state[name].item() for name in names))
 

@@ -52,7 +52,7 @@ class LinearDesign:
             M = np.zeros((program.n_classes, program.H.shape[1])) if self._guess is None else self._guess()
             at = self._around(M)
         else:
-            at = _Progress.of_state(state)
+            at = _Progress.from_state(state)
         converged = at.rounds > 0 and relative_gap(at.primal, at.dual) <= self._tol
         while at.rounds < self._max_rounds and not at.stuck and not converged:
             program.check_size(len(at.working), self._memory_mb)
@@ -104,7 +104,7 @@ class _Progress:
     stuck: bool = False
 
     @classmethod
-    def of_state(cls, state: State) -> "_Progress":
+    def from_state(cls, state: State) -> "_Progress":
         numbers = {name: state[name].item() for name in ("primal", "dual", "rounds", "n_nonzero", "stuck")}
         return cls(np.array(state["M"]), np.array(state["working"]), **numbers)
 

@@ -103,7 +103,7 @@ class LabelSets:
         part, (calibration, log_odds, rest, pairs, values) = self._part, self._calibrated(scores[best])
         found = {f"held_out_{name}": value for name, value in zip(self.measures, values, strict=True)}
         found["held_out_log_loss"] *= -1.0
-        reliability = SetReliability.of(pairs)
+        reliability = SetReliability.from_pairs(pairs)
         if self._thresholds != SetThresholds():
             common = self._thresholds.common(pairs)
             each = self._thresholds.of_each(log_odds, self._labels, common) if self._thresholds.each else None
@@ -139,8 +139,8 @@ class LabelSets:
         if self._flat:
             log_odds = closed(log_odds, self._ranked, self._part.tree.parent)
         rest = Rest(NodeCalibration.of_rest(len(scores)), self._part.n_hanging)
-        pairs = Pairs.of(log_odds, self._labels, rest)
-        curve = Curve.of(pairs)
+        pairs = Pairs.from_log_odds(log_odds, self._labels, rest)
+        curve = Curve.from_pairs(pairs)
         calibration = calibration._replace(threshold=np.array([curve.threshold]))
         values = [curve.micro_f1, curve.average_precision, ndcg, -log_loss(pairs)]
         return CalibratedSets(calibration, log_odds, rest, pairs, values)

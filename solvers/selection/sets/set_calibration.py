@@ -89,7 +89,11 @@ def fit_sets(
             (slope, offset), fold = fitted[kind], trained.fold[applied_to]
             log_odds[applied_to] = slope[fold] * scores[applied_to] + offset[fold]
         subtrees.least_on_path(parent, log_odds)
-        gain = Curve.of(Pairs.of(log_odds, labels)).average_precision if along_tree else ndcg(log_odds, own, ranked)
+        gain = (
+            Curve.from_pairs(Pairs.from_log_odds(log_odds, labels)).average_precision
+            if along_tree
+            else ndcg(log_odds, own, ranked)
+        )
         loss = float(np.logaddexp(0.0, log_odds).sum() - log_odds[labels.nonzero()].sum())
         if best is None or gain > best[0] * (1.0 + WORTH) or (gain >= best[0] * (1.0 - WORTH) and loss < best[1]):
             best = gain, loss, kind, log_odds

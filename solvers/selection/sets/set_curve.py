@@ -18,7 +18,7 @@ class Curve(NamedTuple):
     average_precision: float
 
     @classmethod
-    def of(cls, pairs: Pairs) -> "Curve":
+    def from_pairs(cls, pairs: Pairs) -> "Curve":
         """The curve; a pair counts as predicted where its log-odds are above the threshold."""
         order = np.argsort(-pairs.log_odds, kind="stable")
         values, hits = pairs.log_odds[order], np.cumsum(pairs.true[order])

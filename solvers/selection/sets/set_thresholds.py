@@ -33,7 +33,7 @@ class SetThresholds(NamedTuple):
     def common(self, pairs: Pairs) -> float:
         """The threshold of all labels, by the pairs of rows held out and labels."""
         if self.precision is None:
-            return Curve.of(pairs).threshold
+            return Curve.from_pairs(pairs).threshold
         return least_precise(pairs, self.precision)
 
     def of_each(self, log_odds: Floats, labels: sp.csr_matrix, common: float) -> Floats:
@@ -50,7 +50,7 @@ class SetThresholds(NamedTuple):
         columns = labels.tocsc()
         found = np.full(log_odds.shape[1], common)
         for node in np.flatnonzero(np.diff(columns.indptr)).tolist():
-            found[node] = self.common(Pairs.of(log_odds[:, [node]], sp.csr_matrix(columns[:, [node]])))
+            found[node] = self.common(Pairs.from_log_odds(log_odds[:, [node]], sp.csr_matrix(columns[:, [node]])))
         return found
 
 

@@ -77,7 +77,7 @@ class VocabularySets:
         micro_f1 = 2.0 * int((true & predicted).sum()) / max(1, n_said + n_true)
         place, sizes = scores[:, _PLACE], np.concatenate([np.diff(each.indptr) for each in self._own])
         ndcg = mean_ndcg(place[place >= 0].astype(np.int64), sizes) if sizes.any() else 0.0
-        return [micro_f1, Curve.of(pairs).average_precision, ndcg, -log_loss(pairs)]
+        return [micro_f1, Curve.from_pairs(pairs).average_precision, ndcg, -log_loss(pairs)]
 
     def choose(self, scores: Mapping[int, Scores], best: int, measure: Measure, most: int) -> Choice:
         values = self.measured(scores[best])

@@ -237,5 +237,5 @@ def test_an_upload_that_is_larger_than_what_is_left_is_refused_before_it_comes(
     monkeypatch.setenv("POLYMARGIN_MAX_STORED_BYTES", "10")
     settings.cache_clear()
     refused = client.post("/api/v1/datasets?name=d&format=svmlight", content=b"a 1:1\n" * 9)
-    assert "may store 10" in problem(refused, 507, "storage_full")["detail"]
+    assert "of at most 10" in problem(refused, 507, "storage_full")["detail"]
     assert not list((config.files / "incoming").glob("*"))

@@ -211,7 +211,7 @@ def test_an_answer_to_another_attempt_is_refused(app: FastAPI, browser: TestClie
     begun = browser.get(openid.START)
     target = provider.approve(begun.headers["location"])
     other = TestClient(app, follow_redirects=False)
-    _refused(other.get(target), 401, "has begun no sign-in")
+    _refused(other.get(target), 401, "has not started a sign-in")
     other.get(openid.START)
     _refused(other.get(target), 401, "another sign-in")
     _refused(browser.get(re.sub("state=[^&]*", "state=x", target)), 401, "another sign-in")
@@ -233,7 +233,7 @@ def test_a_code_counts_once(browser: TestClient, provider: IdentityProvider) -> 
     target = provider.approve(begun.headers["location"])
     (attempt,) = [(name, value) for name, value in browser.cookies.items() if name.endswith("_openid")]
     assert browser.get(target).status_code == 200
-    _refused(browser.get(target), 401, "has begun no sign-in")  # the browser has forgotten its attempt
+    _refused(browser.get(target), 401, "has not started a sign-in")  # the browser has forgotten its attempt
     thief = TestClient(browser.app, cookies=dict([attempt]), follow_redirects=False)
     _refused(thief.get(target), 401, "did not confirm")  # and the provider knows the code no more
 

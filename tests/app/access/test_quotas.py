@@ -119,12 +119,12 @@ def test_what_is_being_received_counts_and_only_for_its_workspace(
         upload.finish()
     assert files().incoming_bytes("default") == 90
     confine(session, Scope("default"))
-    assert quotas.room(session) == 100
+    assert quotas.free_bytes(session) == 100
     quotas.require_room_for_incoming("default", 100)
     assert _upload(session, "d", b"a 1:1\n" * 2)
-    left = quotas.room(session)
+    left = quotas.free_bytes(session)
     assert left == 88
-    with pytest.raises(StorageFull, match="90 are being received"):
+    with pytest.raises(StorageFull, match="90 are being uploaded"):
         quotas.require_room_for_incoming("default", left)
     for upload, _ in uploads:
         upload.abort()

@@ -51,7 +51,7 @@ def test_the_columns_of_a_table_are_proposed(client: TestClient) -> None:
     [
         ({}, b"", 422, "The file is empty"),
         ({}, b"\0" * 64, 422, "zero bytes"),
-        ({}, b"one\ntwo\n", 422, "no header with several columns"),
+        ({}, b"one\ntwo\n", 422, "not a header with several columns"),
         ({"label_column": "none"}, TABLE, 422, "no column 'none'"),
         ({"format": "none"}, TABLE, 422, "format"),
         ({"format": "jsonl", "delimiter": "comma"}, b'{"a": 1}', 422, "it has no delimiters"),

@@ -81,7 +81,7 @@ def test_a_body_without_length_is_ended_where_the_workspace_has_no_room_for_all_
     chunks: list[bytes | None] = [b"a 1:1\n" * (1 << 16)] * 100
     sent, body, reads = asyncio.run(call(create_app(settings()), URL, bearer(secrets["editor"]), chunks))
     assert sent["status"] == 507
-    assert b"are being received" in body
+    assert b"are being uploaded" in body
     assert reads < 10
     other.abort()
     assert stored(config) == []

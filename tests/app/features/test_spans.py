@@ -23,13 +23,13 @@ TEXTS = st.text(st.sampled_from("aBcIİßΣ ,-_9é\u0301\u00ad\u200dﬁ日本ก
 def test_the_terms_that_are_placed_are_those_that_are_counted(text: str, recipe: TextRecipe) -> None:
     placed = list(placed_terms(text, recipe, Words(recipe)))
     counted: list[str] = []
-    TermColumns(recipe, lambda term: counted.append(term) or len(counted)).of(text)  # type: ignore[func-returns-value]
+    TermColumns(recipe, lambda term: counted.append(term) or len(counted)).find_all(text)  # type: ignore[func-returns-value]
     # a word that is there again is not asked for again
     assert set(counted) == {term for term, _, _ in placed}
     numbers = {term: number for number, term in enumerate(sorted(set(counted)))}
     columns = TermColumns(recipe, numbers.get)
     for _ in range(2):
-        assert sorted(columns.of(text)) == sorted(numbers[term] for term, _, _ in placed)
+        assert sorted(columns.find_all(text)) == sorted(numbers[term] for term, _, _ in placed)
     n = len(reader(recipe.model_dump()).fold(text))
     assert all(0 <= begin < end <= n for _, begin, end in placed)
 

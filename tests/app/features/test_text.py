@@ -225,13 +225,13 @@ def test_long_words_are_counted_and_not_remembered() -> None:
     long = "x" * 50
     columns = TermColumns(TextRecipe(min_df=1, prefix=4), {"short": 0, long: 1, "shor*": 2}.get)
     for _ in range(2):
-        assert columns.of(f"short {long} {long}") == [0, 2, 1, 1]
+        assert columns.find_all(f"short {long} {long}") == [0, 2, 1, 1]
     assert list(columns._of_word) == ["short"]
 
 
 def test_words_that_bring_nothing_else_are_looked_up_where_they_are() -> None:
     columns = TermColumns(TextRecipe(min_df=1), {"short": 0, "way": 1}.get)
-    assert columns.of("a short way, and a short one") == [0, 1, 0]
+    assert columns.find_all("a short way, and a short one") == [0, 1, 0]
     assert not columns._of_word
 
 
@@ -333,7 +333,7 @@ def test_many_texts_at_once_have_the_terms_that_each_has(recipe: TextRecipe, tex
     counts = count_terms(texts, columns).toarray()
     assert counts.shape[0] == len(texts)
     for text, row in zip(texts, counts, strict=True):
-        assert Counter(columns.of(text)) == {at: n for at, n in enumerate(row.tolist()) if n}
+        assert Counter(columns.find_all(text)) == {at: n for at, n in enumerate(row.tolist()) if n}
 
 
 def test_wide_hashing_takes_no_array_of_that_width() -> None:

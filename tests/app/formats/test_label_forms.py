@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
-from app.formats.likeness import alike, key, merged
+from app.formats.likeness import key, merged, similar_labels
 from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
 
@@ -115,7 +115,7 @@ def test_rows_without_a_label_are_refused_left_out_or_kept_alone(tmp_path: Path,
 
 def test_labels_that_look_alike_are_found_with_what_they_differ_in() -> None:
     labels = ["Tools", "Tools\u200b", "tools", "\ufb01le", "file", "\u2163", "IV", "110", "0110", "<a>", "a", "b"]
-    assert [(group.labels, group.kinds) for group in alike(labels)] == [
+    assert [(group.labels, group.kinds) for group in similar_labels(labels)] == [
         (("Tools", "Tools\u200b", "tools"), ("unicode", "case")),
         (("\ufb01le", "file"), ("unicode",)),
         (("\u2163", "IV"), ("unicode",)),

@@ -9,7 +9,7 @@ def test_blocks_of_labels_share_their_names() -> None:
     labels, problems = Labels(), Problems()
     labels.add(np.array([0, 1, 0]), [b"b", b" c "], np.array([1, 2, 3]), problems)
     labels.add(np.array([1, 0]), ["c", "a"], np.array([4, 5]), problems)
-    names, y = labels.take()
+    names, y = labels.build()
     assert names == ["a", "b", "c"]
     assert y.dtype == np.int32
     assert y.tolist() == [1, 2, 1, 0, 2]
@@ -19,7 +19,7 @@ def test_blocks_of_labels_share_their_names() -> None:
 def test_labels_that_are_the_same_number_are_the_same_label() -> None:
     labels = Labels()
     labels.add(np.arange(6), ["1", "01", "+1.0", "-1", "0", "-0.0"], np.arange(6), Problems())
-    names, y = labels.take(numbers=True)
+    names, y = labels.build(numbers=True)
     assert names == ["-1", "0", "1"]
     assert y.tolist() == [2, 2, 2, 0, 1, 1]
 

@@ -202,7 +202,7 @@ def test_a_text_in_another_encoding_is_refused_until_it_is_named() -> None:
     [
         (b"\0" * 100, {}, "zero bytes"),
         (b"\n\n", {}, "only blank lines"),
-        (b"one\ntwo\n", {}, "no header with several columns"),
+        (b"one\ntwo\n", {}, "not a header with several columns"),
         (b"a,b\n1,2\n", {"format": "svmlight"}, "the format svmlight have no columns"),
         (b"1 1:2 2:3\n", {}, "the format svmlight have no columns"),
         (b"an apple\t<http://x.example/a>\n", {"file": "a.tsv"}, "the format annif have no columns"),

@@ -85,6 +85,6 @@ def test_blocks_share_their_names_and_a_name_that_is_given_twice_counts_once() -
     sets, problems = LabelSets(";"), Problems()
     sets.add(np.array([1, 0, 1]), [b"", b" b ; a;b"], np.array([1, 2, 3]), problems)
     sets.add(np.array([0]), ["c;a"], np.array([4]), problems)
-    labels, y, indptr = sets.take()
+    labels, y, indptr = sets.build()
     assert not problems
     assert (labels, y.tolist(), indptr.tolist()) == (["a", "b", "c"], [0, 1, 0, 1, 0, 2], [0, 2, 2, 4, 6])

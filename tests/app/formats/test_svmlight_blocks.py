@@ -85,7 +85,7 @@ def agree(content: bytes, sets: bool) -> bool:
         weights = Weights("cost")
         weights.add_decimals(data, starts, ends, columns.lines, problems, ends == 0)
         assert not problems
-        assert block.costs.tobytes() == weights.take().tobytes()
+        assert block.costs.tobytes() == weights.build().tobytes()
     np.testing.assert_array_equal(block.n_features, columns.n_features)
     np.testing.assert_array_equal(block.indices, columns.indices)
     assert block.indices.dtype == columns.indices.dtype

@@ -74,7 +74,7 @@ def test_tools_of_scikit_learn_work_with_it(make: Callable[..., RemoteClassifier
 
 
 def test_faults_are_told(make: Callable[..., RemoteClassifier]) -> None:
-    with pytest.raises(ValueError, match="24 rows and y 23"):
+    with pytest.raises(ValueError, match="24 rows, but y has 23"):
         make().fit(TEXTS, LABELS[1:])
     with pytest.raises(JobFailedError):
         make(options={"text": {"min_df": 1000}}).fit(TEXTS, LABELS)

@@ -43,7 +43,7 @@ def submit(session: Session, dataset: Callable[..., str], pools: list[str]) -> C
 
 
 def taken(session: Session, id: str) -> list[tuple[int, str]]:
-    return [(slot.rank, slot.queue) for slot in slots.held(session, id, 1)]
+    return [(slot.rank, slot.queue) for slot in slots.held_slots(session, id, 1)]
 
 
 def test_pools_are_the_queues_of_shards_in_the_order_of_their_numbers(session: Session, pools: list[str]) -> None:
@@ -180,7 +180,7 @@ def test_a_slot_is_taken_once_and_lost_when_the_job_ends(session: Session, submi
     assert slots.claim(session, id, 1, "host:2") is None
     assert slots.claim(session, id, 2, "host:2") is None
     slots.renew(session, lease)
-    assert [(slot.worker, slot.lost) for slot in slots.held(session, id, 1)] == [(None, False), ("host:1", False)]
+    assert [(slot.worker, slot.lost) for slot in slots.held_slots(session, id, 1)] == [(None, False), ("host:1", False)]
     leases.give_back(session, lease)
     with pytest.raises(Fenced):
         slots.renew(session, lease)
@@ -194,7 +194,7 @@ def test_a_silent_shard_shows_as_lost_and_its_slot_can_be_taken(session: Session
     assert lease is not None
     with writing(session):
         session.execute(update(tables.Slot).values(lease_until=db_now() - 1))
-    assert [slot.lost for slot in slots.held(session, first, 1)] == [True] * 3
+    assert [slot.lost for slot in slots.held_slots(session, first, 1)] == [True] * 3
     assert leases.claim(session, second, "w") is not None
     assert taken(session, first) == []
     with pytest.raises(Fenced):
@@ -210,7 +210,7 @@ def test_a_second_attempt_makes_do_with_the_pools_that_are_left(session: Session
     again = leases.claim(session, id, "w")
     assert again is not None
     assert again.shards == 2
-    assert [slot.queue for slot in slots.held(session, id, 2)] == ["shard-2", "shard-10"]
+    assert [slot.queue for slot in slots.held_slots(session, id, 2)] == ["shard-2", "shard-10"]
 
 
 def test_pools_that_shrink_lose_their_free_slots(session: Session, pools: list[str]) -> None:
@@ -257,7 +257,7 @@ def test_jobs_that_are_claimed_at_once_never_share_a_slot_and_never_deadlock(
                     time.sleep(0.01)
                     continue
                 order.append(id)
-                held = slots.held(session, id, 1)
+                held = slots.held_slots(session, id, 1)
                 assert [slot.rank for slot in held] == [0, 1, 2]
                 order.append(id)
                 with leases.fenced(session, lease):

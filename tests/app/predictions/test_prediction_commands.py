@@ -152,7 +152,7 @@ def test_a_file_of_another_format_is_pointed_to_predict_dataset(
     assert command(monkeypatch, "predict", "topics", "--file", str(file)) != 0
     said = capsys.readouterr().err
     assert "Row 1" in said
-    assert "answered by predict-dataset" in said
+    assert "and use predict-dataset" in said
 
 
 def test_a_blank_text_is_said_to_have_no_features(

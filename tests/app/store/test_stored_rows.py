@@ -64,7 +64,7 @@ def test_many_labels_are_mapped_and_counts_are_listed_in_pages(tmp_path: Path) -
     assert len((tmp_path / "c" / "manifest.json").read_bytes()) < 2000
     corpus = open_corpus(files, "c")
     assert list(corpus.labels) == labels
-    counts = ClassCounts.of(corpus)
+    counts = ClassCounts.from_rows(corpus)
     assert [count.label for count in counts.listed(0, 11)] == [*labels[:10], labels[10]]
     assert [count.label for count in counts.listed(n - 2, n + 5)] == labels[-2:]
     found = statistics_of(parsed)

@@ -36,7 +36,7 @@ def grown(codes: np.ndarray, u: np.ndarray, depth: int) -> tuple[list, np.ndarra
 
 
 def trees_of(X: sp.csr_matrix, depth: int, store: int = 1 << 30, held: sp.csr_matrix | None = None) -> DecisionTrees:
-    bins = Bins.of(X)
+    bins = Bins.from_matrix(X)
     return DecisionTrees(bins, bins.encode(X if held is None else held), depth, store)
 
 

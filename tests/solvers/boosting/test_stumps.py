@@ -41,7 +41,7 @@ def all_values(bins: Bins, u: np.ndarray) -> np.ndarray:
 )
 def test_the_best_stump_is_the_best_of_all(limit, m, fine):
     X = mixed(300)
-    stumps = Stumps(Bins.of(X, limit), Bins.of(X, limit))
+    stumps = Stumps(Bins.from_matrix(X, limit), Bins.from_matrix(X, limit))
     u = np.random.default_rng(m).standard_normal((m, 300)) ** 3
     values = all_values(stumps.bins, u)
     channels = filled(u, fine=fine)
@@ -57,7 +57,7 @@ def test_the_best_stump_is_the_best_of_all(limit, m, fine):
 
 def test_values_of_known_stumps_come_with_the_search_in_the_order_asked_for():
     X = mixed(300)
-    stumps = Stumps(Bins.of(X), Bins.of(X))
+    stumps = Stumps(Bins.from_matrix(X), Bins.from_matrix(X))
     rng = np.random.default_rng(0)
     u = rng.standard_normal((20, 300))
     learners = np.append(rng.integers(0, len(stumps.bins.thresholds), 195), [-1] * 5)
@@ -74,7 +74,7 @@ def test_values_of_known_stumps_come_with_the_search_in_the_order_asked_for():
 @pytest.mark.parametrize("size", [2, 3])
 def test_threads_change_no_bit(size):
     X = sp.csr_matrix(sp.hstack([mixed(300, seed=seed) for seed in range(4)]))
-    stumps = Stumps(Bins.of(X), Bins.of(X))
+    stumps = Stumps(Bins.from_matrix(X), Bins.from_matrix(X))
     channels = filled(np.random.default_rng(0).standard_normal((20, 300)))
     learners, of = np.arange(-1, 19), np.arange(20)
     with ThreadPool(1) as one, ThreadPool(size) as many:
@@ -90,7 +90,7 @@ def test_threads_change_no_bit(size):
 def test_equal_stumps_are_told_by_the_first_of_them():
     x = np.random.default_rng(0).standard_normal((100, 1))
     X = sp.csr_matrix(np.hstack([x, x, x, x, x]))
-    stumps = Stumps(Bins.of(X), Bins.of(X))
+    stumps = Stumps(Bins.from_matrix(X), Bins.from_matrix(X))
     with ThreadPool(1) as thread_pool:
         found = stumps.find(filled(np.random.default_rng(1).standard_normal((3, 100))), thread_pool, [0])
     assert (found.learners < stumps.bins.first[1]).all()
@@ -99,7 +99,7 @@ def test_equal_stumps_are_told_by_the_first_of_them():
 @pytest.mark.parametrize("held", [False, True])
 def test_responses_are_those_of_the_threshold(held):
     X, other = mixed(300), mixed(40, seed=3)
-    bins = Bins.of(X)
+    bins = Bins.from_matrix(X)
     stumps = Stumps(bins, bins.encode(other))
     dense = (other if held else X).toarray()
     learners = np.arange(len(bins.thresholds))
@@ -110,7 +110,7 @@ def test_responses_are_those_of_the_threshold(held):
 
 def test_without_features_the_constant_is_found():
     X = sp.csr_matrix((10, 4))
-    stumps = Stumps(Bins.of(X), Bins.of(X))
+    stumps = Stumps(Bins.from_matrix(X), Bins.from_matrix(X))
     with ThreadPool(2) as thread_pool:
         found = stumps.find(filled(np.arange(20.0).reshape(2, 10)), thread_pool, [0])
     assert found.learners.tolist() == [-1, -1]
@@ -119,7 +119,7 @@ def test_without_features_the_constant_is_found():
 
 def test_channels_without_weight_have_no_value():
     X = mixed(50)
-    stumps = Stumps(Bins.of(X), Bins.of(X))
+    stumps = Stumps(Bins.from_matrix(X), Bins.from_matrix(X))
     with ThreadPool(1) as thread_pool:
         found = stumps.find(filled(np.zeros((2, 50))), thread_pool, [0])
     assert (found.values == 0).all()

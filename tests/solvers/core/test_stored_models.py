@@ -74,7 +74,7 @@ def test_a_label_tree_whose_node_is_its_own_parent_is_refused(tmp_path):
     folder = tmp_path / "label_trees"
     shutil.copytree(FOLDER / "label_trees", folder)
     parent = np.load(folder / "parent.npy", allow_pickle=False)
-    with pytest.raises(ModelError, match="does not come before"):
+    with pytest.raises(ModelError, match="before its parent"):
         _loaded_with(folder, "parent", np.append(parent[:-1], len(parent) - 1).astype(parent.dtype))
 
 

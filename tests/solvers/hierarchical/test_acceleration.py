@@ -25,7 +25,7 @@ def test_passes_that_are_not_counted_yet_are_taken_up_where_they_stood():
     whole = Acceleration(np.zeros(shape))
     whole.average(np.full(shape, 1.0), 8, is_last=False)
     whole.average(np.full(shape, 2.0), 5, is_last=False)
-    again = Acceleration.of_state({name: np.array(array) for name, array in whole.state().items()})
+    again = Acceleration.from_state({name: np.array(array) for name, array in whole.state().items()})
     for made in (whole, again):
         made.average(np.full(shape, 4.0), 3, is_last=False)
         assert (made.n_averaged, made.n_passes) == (3, 0)

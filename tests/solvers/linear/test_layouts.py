@@ -59,7 +59,7 @@ def test_sparse_rows_resume_bit_for_bit_too(name, slices, monkeypatch):
 
 def test_unused_features_take_no_room_in_dense_rows():
     X = sp.csr_matrix(np.array([[0.0, 1.0, 0.0, 2.0], [0.0, 3.0, 0.0, 4.0]]))
-    layout = DenseLayout.of(X, 3, np.dtype(np.float32))
+    layout = DenseLayout.from_matrix(X, 3, np.dtype(np.float32))
     np.testing.assert_array_equal(layout.features, [1, 3])
     np.testing.assert_array_equal(layout.rows.data[:, :2], [[1, 2], [3, 4]])
     np.testing.assert_array_equal(layout.rows.squares, [5, 25])

@@ -37,7 +37,7 @@ def test_the_way_goes_to_the_likeliest_child_and_the_answer_is_the_deepest_node_
     classes = [tree.names[j] for j in rng.choice(12, 8, replace=False)]
     P = rng.dirichlet(np.full(8, 0.5), size=30)
     y = rng.integers(8, size=30)
-    found = BackOff.of(tree, classes, np.log(P).astype(np.float32), y)
+    found = BackOff.from_log_probabilities(tree, classes, np.log(P).astype(np.float32), y)
     ways, confidence = found.ways(P)
     for i, p in enumerate(P):
         way = walked(tree, found.nodes, p)
@@ -71,7 +71,7 @@ def test_the_curve_counts_the_deepest_answers():
 def test_the_arrays_are_read_again():
     rng = np.random.default_rng(0)
     tree = random_tree(rng, 9)
-    found = BackOff.of(
+    found = BackOff.from_log_probabilities(
         tree, tree.names, np.log(rng.dirichlet(np.ones(9), size=40)).astype(np.float32), rng.integers(9, size=40)
     )
     read = BackOff.from_arrays(found.arrays())

@@ -25,8 +25,8 @@ def both(seed: int, rest: float) -> tuple[Pairs, Pairs]:
     every = part.spread(log_odds, rest)
     least_on_path(tree.parent, every)
     labels = sp.csr_matrix(sets)
-    counted = Pairs.of(log_odds, sp.csr_matrix(labels[:, part.nodes]), Rest(rest, part.n_hanging))
-    return counted, Pairs.of(every, labels)
+    counted = Pairs.from_log_odds(log_odds, sp.csr_matrix(labels[:, part.nodes]), Rest(rest, part.n_hanging))
+    return counted, Pairs.from_log_odds(every, labels)
 
 
 @pytest.mark.parametrize("rest", [-9.0, -2.0, -1.0, 0.0, 5.0])
@@ -36,7 +36,7 @@ def test_measures_are_those_of_all_pairs(rest):
         assert counted.counts.sum() == len(listed.true) == 12 * 40
         assert len(counted.true) < len(listed.true)
         np.testing.assert_array_equal(counted.best, listed.best)
-        assert Curve.of(counted) == pytest.approx(Curve.of(listed))
+        assert Curve.from_pairs(counted) == pytest.approx(Curve.from_pairs(listed))
         assert log_loss(counted) == pytest.approx(log_loss(listed))
         for precision in (0.1, 0.3, 0.6):
             assert least_precise(counted, precision) == least_precise(listed, precision)
@@ -46,14 +46,17 @@ def test_measures_are_those_of_all_pairs(rest):
 def test_what_labels_are_worth_is_that_of_all_pairs(rest):
     for seed in range(12):
         counted, listed = both(seed, rest)
-        found, expected = SetReliability.of(counted).arrays(), SetReliability.of(listed).arrays()
+        found, expected = SetReliability.from_pairs(counted).arrays(), SetReliability.from_pairs(listed).arrays()
         for name, array in expected.items():
             np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
 def test_without_other_labels_every_pair_counts_once():
     log_odds, labels = np.array([[0.5, -1.0], [2.0, -3.0]]), sp.csr_matrix(np.array([[1, 0], [1, 1]], bool))
-    alone, none = Pairs.of(log_odds, labels), Pairs.of(log_odds, labels, Rest(-4.0, np.zeros(3, np.int64)))
+    alone, none = (
+        Pairs.from_log_odds(log_odds, labels),
+        Pairs.from_log_odds(log_odds, labels, Rest(-4.0, np.zeros(3, np.int64))),
+    )
     for found in (alone, none):
         assert found.log_odds.tolist() == [0.5, -1.0, 2.0, -3.0]
         assert found.true.tolist() == [True, False, True, True]

@@ -18,7 +18,7 @@ def _drawn(n=150, k=4, seed=0):
 
 
 def of(log_odds, true):
-    return SetReliability.of(Pairs.of(log_odds, sp.csr_matrix(true)))
+    return SetReliability.from_pairs(Pairs.from_log_odds(log_odds, sp.csr_matrix(true)))
 
 
 def test_the_least_threshold_is_that_of_plain_counting():

@@ -12,7 +12,7 @@ def test_lists_survive_growth_and_compaction():
     for _ in range(300):
         i, n = int(rng.integers(20)), int(rng.integers(0, 7))
         classes, numbers = rng.permutation(50)[:n].astype(np.int32), rng.standard_normal(n)
-        pool = coefficients.with_room(pool, 7)
+        pool = coefficients.with_capacity(pool, 7)
         coefficients.put(pool, i, classes, numbers, n)
         expected[i] = (classes.tolist(), numbers.tolist())
     for i, entries in expected.items():

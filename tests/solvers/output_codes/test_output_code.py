@@ -366,8 +366,8 @@ def test_a_code_that_does_not_fit_the_problem_is_refused(problem, params, fault)
     [
         ({"matrix": [[1, -1], [1, -1], [-1, 1]]}, "/matrix", "rows of classes '0' and '1' are equal"),
         ({"matrix": [[1, 1], [1, -1], [1, 0]]}, "/matrix", "no class on one of their sides"),
-        ({"matrix": [[1], [-1]], "n_columns": 3}, "/n_columns", "fixes its own number of columns"),
-        ({"code": "all_pairs", "n_columns": 3}, "/n_columns", "fixes its own number of columns"),
+        ({"matrix": [[1], [-1]], "n_columns": 3}, "/n_columns", "determines the number of columns itself"),
+        ({"code": "all_pairs", "n_columns": 3}, "/n_columns", "determines the number of columns itself"),
         ({"code": "hadamard"}, "/code", "Input should be"),
         ({"base": "crammer_singr"}, "/base", "did you mean 'crammer_singer'"),
         ({"base": "output_code"}, "/base", "cannot be a base method"),

@@ -44,7 +44,7 @@ def run(problem, **params):
 
 
 def pairs(log_odds, labels):
-    return Pairs.of(log_odds, sp.csr_matrix(labels, dtype=bool))
+    return Pairs.from_log_odds(log_odds, sp.csr_matrix(labels, dtype=bool))
 
 
 def test_sets_are_closed_and_are_where_probabilities_pass_the_threshold():
@@ -289,7 +289,7 @@ def test_rows_with_sets_are_held_out_once_at_most_and_never_trained_on(folds):
 def test_the_curve_is_that_of_naive_counting_ties_included():
     rng = np.random.default_rng(0)
     scores, labels = rng.integers(-5, 5, size=(40, 6)) / 2.0, rng.random((40, 6)) < 0.3
-    curve = Curve.of(pairs(scores, labels))
+    curve = Curve.from_pairs(pairs(scores, labels))
     assert curve.average_precision == pytest.approx(average_precision_score(labels.ravel(), scores.ravel()))
     values = {cut: f1_score(labels.ravel(), scores.ravel() >= cut) for cut in np.unique(scores)}
     assert curve.micro_f1 == pytest.approx(max(values.values()))

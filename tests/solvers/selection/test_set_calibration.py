@@ -96,7 +96,9 @@ def test_along_a_tree_the_average_precision_chooses_and_not_the_order_of_own_lab
     monkeypatch.setattr(set_calibration, "ndcg", lambda *_: next(ranks))
     fitted = fit_sets(scores, closed, trained, parent)
     assert fitted.ndcg == 1.0  # measured once, after the choice
-    chosen = Curve.of(Pairs.of(fitted.log_odds, closed)).average_precision
+    chosen = Curve.from_pairs(Pairs.from_log_odds(fitted.log_odds, closed)).average_precision
     monkeypatch.setattr(set_calibration, "KINDS", KINDS[:1])
-    raw = Curve.of(Pairs.of(fit_sets(scores, closed, trained, parent).log_odds, closed)).average_precision
+    raw = Curve.from_pairs(
+        Pairs.from_log_odds(fit_sets(scores, closed, trained, parent).log_odds, closed)
+    ).average_precision
     assert chosen > raw * 1.05

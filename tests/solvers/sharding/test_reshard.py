@@ -31,7 +31,7 @@ def test_columns_follow_their_classes_from_any_number_of_shards_to_any_other(k, 
 
 def test_parts_that_lack_a_class_or_differ_in_rows_are_refused():
     part = {"own": np.array([0, 2], np.int32), "W": np.zeros((5, 2))}
-    with pytest.raises(ValueError, match="class 1 is in no part"):
+    with pytest.raises(ValueError, match="class 1 is missing from all parts"):
         gather_columns([part], np.array([0, 1], np.int32))
     with pytest.raises(ValueError, match="differ"):
         gather_columns([part, {"own": np.array([1], np.int32), "W": np.zeros((4, 1))}], np.array([0], np.int32))

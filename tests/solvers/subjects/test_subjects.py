@@ -114,7 +114,7 @@ def test_some_landmarks_reach_the_optimum_over_all_rows() -> None:
 def test_counts_leave_out_the_rows_of_a_fold() -> None:
     Y = sp.csr_matrix(np.array([[1, 0], [1, 1], [0, 1]], np.int8))
     named = sp.csr_matrix(np.array([[1, 1], [0, 1], [0, 0]], np.int8))
-    counts = Counts.of(Y, named, np.array([0, 1, 0]))
+    counts = Counts.from_labels(Y, named, np.array([0, 1, 0]))
     assert [each.tolist() for each in counts.without(0)] == [[1, 1], [0, 1], [0, 1]]
     assert [each.tolist() for each in counts.without(None)] == [[2, 2], [1, 2], [1, 1]]
 

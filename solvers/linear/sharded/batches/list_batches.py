@@ -90,8 +90,8 @@ def apply(rows: Rows, shard: Shard, lists: Lists, batch: Batch, updates: BatchUp
 
 
 @njit(cache=True, nogil=True)
-def take_back(rows: Rows, shard: Shard, lists: Lists, batch: Batch, updates: BatchUpdates, part: float) -> None:
-    """As :func:`solvers.linear.sharded.batches.updates.take_back`, of all columns; all entries are there."""
+def undo_part(rows: Rows, shard: Shard, lists: Lists, batch: Batch, updates: BatchUpdates, part: float) -> None:
+    """As :func:`solvers.linear.sharded.batches.updates.undo_part`, of all columns; all entries are there."""
     indptr, indices, data, middle, n_hot = rows.indptr, rows.indices, rows.data, lists.middle, shard.W.shape[0]
     cells, width, bits = shard.W.reshape(-1), np.uint64(shard.W.shape[1]), lists.counters[0].bits
     room = shard.own.shape[0] + 1

@@ -81,7 +81,7 @@ def empty_updates(size: int) -> BatchUpdates:
     return BatchUpdates(first, classes, values, values, values, start, classes, values, values, np.zeros(2))
 
 
-def with_room(updates: BatchUpdates, n: int) -> BatchUpdates:
+def with_capacity(updates: BatchUpdates, n: int) -> BatchUpdates:
     """The same buffers, with room for n entries."""
     if n <= len(updates.classes):
         return updates
@@ -222,7 +222,7 @@ def best_part(linear: float, square: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def take_back(rows: Rows, shard: Shard, batch: Batch, updates: BatchUpdates, part: float, begin: int, end: int) -> None:
+def undo_part(rows: Rows, shard: Shard, batch: Batch, updates: BatchUpdates, part: float, begin: int, end: int) -> None:
     """Take a part of the updates off the shard's weights again, those in columns begin to end."""
     for e in range(batch.examples.shape[0]):
         i = batch.examples[e]

@@ -29,8 +29,8 @@ from solvers.linear.sharded.batches.updates import (
     cross_products,
     empty_updates,
     find,
-    take_back,
-    with_room,
+    undo_part,
+    with_capacity,
 )
 from solvers.linear.sharded.shard_weights import ShardWeights
 from solvers.linear.sharded.task import DualLists, Examples, Plan, Schedule, blank_statistics
@@ -162,7 +162,7 @@ class BatchWalk:
         rows, y, bounds, owner = self.examples
         unpack(reported, batch, y, owner, pool, width)
         n = len(batch.examples)
-        updates = with_room(updates, int(batch.first[n] + batch.counts[:n].sum()) + n)
+        updates = with_capacity(updates, int(batch.first[n] + batch.counts[:n].sum()) + n)
         statistics = self.statistics if full else blank_statistics()
         find(self.plan.largest_loss, rows.squares, y, bounds, batch, pool, updates, self.seen, self.gains, statistics)
         if full:
@@ -181,7 +181,7 @@ class BatchWalk:
         else:
             at = 0
             while (at := list_batches.apply(rows, shard, lists, batch, updates, at)) < len(batch.examples):
-                lists = self.weights.with_room()
+                lists = self.weights.with_capacity()
         return float(cross_products(shard, updates, len(batch.examples)))
 
     def _take_back(self, part: Part, share: float) -> None:
@@ -189,9 +189,9 @@ class BatchWalk:
         (batch, updates), rows, shard, lists = part, self.examples.rows, self.weights.shard, self.weights.lists
         if lists is None:
             args = (rows, shard, batch, updates, share)
-            self.thread_pool.run(partial(take_back, *args, *columns) for columns in self.columns)
+            self.thread_pool.run(partial(undo_part, *args, *columns) for columns in self.columns)
         else:
-            list_batches.take_back(rows, shard, lists, batch, updates, share)
+            list_batches.undo_part(rows, shard, lists, batch, updates, share)
 
     def _resolve(self, pending: Pending, cross: float, full: bool) -> bool:
         """Decide how much of a batch's updates to take; whether some had to be taken off the weights again."""

@@ -82,7 +82,7 @@ def test_columns_of_levels_hold_whole_paths(tmp_path: Path) -> None:
             4,
             "the table says level 2 of '251'; by its code it is below '25', at level 3",
         ),
-        (ISCO + "5,25 12,x,,\n", 6, "'25 12' differs from '2512' in marks alone"),
+        (ISCO + "5,25 12,x,,\n", 6, "'25 12' differs from '2512' only in punctuation"),
         (ISCO + "4,2512,again,,\n", 6, "the code '2512' is given twice"),
         (ISCO + ",,Source: ILO,,\n", 6, "the code is empty"),
         ("Code,Title\nA,a\nB,b\n01,c\n", 2, "no code follows the section 'A'"),

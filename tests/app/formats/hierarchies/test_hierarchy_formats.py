@@ -178,13 +178,13 @@ def test_edges_are_a_tree_where_every_node_leads_to_the_top(parents: list[int]) 
     for node, parent in enumerate(parents):
         edges.add("root" if parent < 0 else f"n{parent}", f"n{node}", node + 1)
     if all(leads_up(node) for node in range(len(parents))):
-        tree = edges.take()
+        tree = edges.build()
         assert sorted(tree.edges) == sorted(
             ("root" if parent < 0 else f"n{parent}", f"n{node}") for node, parent in enumerate(parents)
         )
     else:
         with pytest.raises(FormatError, match=r"cycle|has no parent itself|has no children"):
-            edges.take()
+            edges.build()
 
 
 def test_a_list_of_codes_and_titles_is_a_flat_vocabulary(tmp_path: Path) -> None:

@@ -294,7 +294,7 @@ def test_the_gap_that_visits_measure_lies_between_the_certificates_before_and_af
     for step, state in in_shards(problem, plan, 2, keep=lambda state: {"schedule": state["schedule"]})[0]:
         if np.isfinite(step.primal):
             gaps.append(step.gap)
-            estimates.append(Schedule.of(state["schedule"]).gap)
+            estimates.append(Schedule.from_array(state["schedule"]).gap)
     assert len(gaps) > 3
     for before, after, estimate in zip(gaps, gaps[1:], estimates[1:], strict=False):
         assert 0.5 * after < estimate < 2.0 * before
