@@ -258,7 +258,7 @@ def class_names(schema: pa.Schema, column: str) -> list[str] | None:
 def _require(schema: pa.Schema, columns: Columns, column: int, what: str, fits: Any) -> None:
     type = _plain(schema.types[column])
     if not fits(type):
-        detail = f"the column is of type {shorten(str(type))}, which cannot be used as {what}"
+        detail = f"the column is of type {shorten(str(type))}, which cannot be used as {what}: cast it to strings"
         raise row_error(1, detail, columns.names[column])
 
 
@@ -284,7 +284,10 @@ def _is_level(type: pa.DataType) -> bool:
 
 def _distinct(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Each row's index among the distinct values, as strings; "" is what is missing."""
-    if pa.types.is_floating(_plain(column.type)):
+    if pa.types.is_float16(_plain(column.type)):  # Arrow writes all digits of these, and of no other floats
+        values = [None if x is None or x != x else str(np.float16(x)) for x in column.to_pylist()]
+        column = pa.array(values, pa.large_string())
+    elif pa.types.is_floating(_plain(column.type)):
         column = pc.if_else(pc.is_nan(column.cast(pa.float64())), None, column)
     elif pa.types.is_timestamp(column.type) and column.type.tz is not None:
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from app.datasets.statistics_schemas import DatasetWarning, Languages, NumberScales, PartShift, Repetitions
-from app.formats.label_forms import looks_like_list
+from app.formats.label_forms import joined_by, looks_like_list
 from app.formats.labels import TEST, TRAIN, VALIDATION
 from app.formats.likeness import KINDS, Alike
 from app.formats.table import Parsed, Texts, shorten
@@ -153,6 +153,14 @@ def _of_forms(parsed: Parsed) -> Iterator[tuple[str, str]]:
             "labels_like_lists",
             f"{counted(len(lists), 'label')}, as '{shorten(lists[0])}', look like lists: upload with label_lists=read "
             "to read them as sets of labels",
+        )
+    joined = joined_by(parsed.labels) if parsed.label_indptr is None and not lists else None
+    if joined is not None:
+        mark = joined[0]
+        yield (
+            "labels_joined",
+            f"{counted(len(joined[1]), 'label')}, as '{shorten(joined[1][0])}', look like several labels with '{mark}' "
+            f"between them: upload with label_separator={mark} to read them as sets of labels",
         )
     if parsed.n_left_out:
         yield "rows_left_out", f"{counted(parsed.n_left_out, 'row')} of the file were left out by without_label"

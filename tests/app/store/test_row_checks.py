@@ -191,3 +191,18 @@ def test_short_texts_have_a_language_together(tmp_path: Path) -> None:
 
 def test_no_language_is_told_of_short_texts(tmp_path: Path) -> None:
     assert reported(tmp_path, texts([f"a,word {k},train" for k in range(50)])).languages is None
+
+
+@pytest.mark.parametrize("mark", [";", "|", "&&", ",", "/"])
+def test_labels_that_are_joined_by_a_separator_are_told_with_the_option(tmp_path: Path, mark: str) -> None:
+    labels = [f"a{mark}b", "a", "b", f"b{mark} c", "c"]
+    rows = "label\ttext\n" + "".join(f"{label}\t{label[0]}{k} words\n" for k in range(9) for label in labels)
+    found = {warning.code: warning.detail for warning in reported(tmp_path, rows, "tsv").warnings}
+    assert f"2 labels, as 'a{mark}b'" in found["labels_joined"]
+    assert f"label_separator={mark}" in found["labels_joined"]
+
+
+def test_names_with_commas_and_slashes_are_no_sets(tmp_path: Path) -> None:
+    labels = ["Congo, Republic of the", "Korea, Republic of", "TCP/IP", "I/O", "Kenya", "a;b"]
+    rows = "label\ttext\n" + "".join(f"{label}\t{label[0]}{k} words\n" for k in range(9) for label in labels)
+    assert "labels_joined" not in codes(reported(tmp_path, rows, "tsv"))
