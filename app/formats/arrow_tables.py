@@ -34,7 +34,7 @@ from app.formats.plain_file import MostUnpacked
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob, joined
 from app.formats.weights import Weights
-from app.values import canonical, written
+from app.values import canonical, normalized, written
 
 BATCH_ROWS = 8192
 # characters of a class's number; Python reads none that has thousands
@@ -98,7 +98,7 @@ def _refusing(what: str) -> Iterator[None]:
 def _parse(
     schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: ImportOptions, check: Callable[..., None]
 ) -> Parsed:
-    names = [name.strip() for name in schema.names]
+    names = [normalized(name) for name in schema.names]
     options = with_lists(options, names)
     columns = find_columns(names, options)
     reader, row, total = _Reader(schema, columns, options), 1, 0
@@ -306,7 +306,7 @@ def sample_of_parquet(path: Path, most: int, unpacked: MostUnpacked) -> dict[str
     with _refusing("Parquet"), pq.ParquetFile(path) as file:
         batch = next(file.iter_batches(batch_size=most), None)
         names = file.schema_arrow.names
-    return {name: [] for name in names} if batch is None else _values(batch, path, unpacked)
+    return {normalized(name): [] for name in names} if batch is None else _values(batch, path, unpacked)
 
 
 def sample_of_arrow(path: Path, most: int, unpacked: MostUnpacked) -> dict[str, list[Any]]:
@@ -321,14 +321,14 @@ def sample_of_arrow(path: Path, most: int, unpacked: MostUnpacked) -> dict[str, 
         except StopIteration:
             batch = None
         if batch is None:
-            return {name: [] for name in names}
+            return {normalized(name): [] for name in names}
         batch.validate(full=True)
         return _values(batch.slice(0, most), path, unpacked)
 
 
 def _values(batch: pa.RecordBatch, path: Path, unpacked: MostUnpacked) -> dict[str, list[Any]]:
     unpacked.check(bytes_read(batch), path.stat().st_size)
-    return dict(batch.to_pydict())
+    return {normalized(name): values for name, values in batch.to_pydict().items()}
 
 
 def _named_rows(column: pa.Array) -> pa.Array:
