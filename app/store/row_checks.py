@@ -183,7 +183,13 @@ def _of_shift(shift: PartShift) -> Iterator[tuple[str, str]]:
 
 
 def _of_languages(found: Languages) -> Iterator[tuple[str, str]]:
-    """Warn if texts are in several languages with a large share each."""
+    """Warn if texts are in several languages with a large share each, or their language is not clear."""
+    if not found.shares:
+        yield (
+            "language_unclear",
+            "the language of the texts is not clear, as of short texts in several languages, names or codes: nothing "
+            "checks that stems and stop words are of it; text.language says it where letters depend on it (tr, az, lt)",
+        )
     many = [each for each in found.shares if each.share >= _SECOND_LANGUAGE and each.language != "other"]
     if len(many) > 1:
         named = ", ".join(f"{each.language} {each.share:.0%}" for each in many)
