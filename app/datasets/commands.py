@@ -236,7 +236,7 @@ def show(dataset: Ref, json: Json = False) -> None:
         if statistics.labels_per_row is not None:
             sizes = statistics.labels_per_row
             console(json).print(f"{sizes.least} to {sizes.most} labels per row, {sizes.mean:.2f} on average")
-        if statistics.languages is not None:
+        if statistics.languages is not None and statistics.languages.shares:
             shares = ", ".join(f"{each.language} {each.share:.0%}" for each in statistics.languages.shares)
             console(json).print(f"Languages of {statistics.languages.n_rows} texts: {shares}", markup=False)
         rows = [(count.label, count.train, count.test, count.validation) for count in statistics.classes[:10]]

@@ -133,7 +133,9 @@ def _resolved(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str) -
     field = "stop_words" if recipe.stop_words == "auto" else "language"
     shares = [] if statistics.languages is None else statistics.languages.shares
     if not shares:
-        detail = "the texts of the dataset are too few or too short to detect their language: name the language"
+        unclear = statistics.languages is not None
+        why = "not clearly in one language" if unclear else "too few or too short to detect their language"
+        detail = f"the texts of the dataset are {why}: name the language"
         raise _fault(detail, f"{pointer}/{field}")
     first = shares[0].language
     if recipe.language == "auto":

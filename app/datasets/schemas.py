@@ -3,6 +3,7 @@
 from typing import Annotated, Literal, Self, cast
 
 from pydantic import (
+    AfterValidator,
     AwareDatetime,
     BaseModel,
     ConfigDict,
@@ -16,7 +17,7 @@ from pydantic import (
 from app.datasets.statistics_schemas import LabelType, Likeness
 from app.display.shown import Shown
 from app.schemas import Name, ProblemDocument
-from app.values import ColumnType
+from app.values import ColumnType, normalized
 
 Sha256 = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
@@ -98,9 +99,12 @@ Encoding = Literal[
     "utf-8", "utf-16", "latin-1", "iso-8859-15", "windows-1250", "windows-1251", "windows-1252", "mac-roman"
 ]
 Delimiter = Literal["comma", "semicolon", "tab", "pipe"]
-_Column = Annotated[str, Field(min_length=1, max_length=200)]
+# a name in another Unicode form is the same name
+_Column = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(normalized)]
 _MarcField = Annotated[str, Field(max_length=40, pattern=r"^[0-9A-Za-z]{3}([0-9A-Za-z_*]{2})?(\$[0-9a-z]+)?$")]
-_ColumnType = Annotated[str, Field(max_length=210, pattern=r"^.+=(boolean|number|date|text)$")]
+_ColumnType = Annotated[
+    str, Field(max_length=210, pattern=r"^.+=(boolean|number|date|text)$"), AfterValidator(normalized)
+]
 DatasetState = Literal["importing", "ready", "failed"]
 
 
@@ -109,9 +113,7 @@ class ImportOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    label_column: str = Field(
-        default="label", min_length=1, max_length=200, description="Column (key, array) of the labels."
-    )
+    label_column: _Column = Field(default="label", description="Column (key, array) of the labels.")
     label_columns: tuple[_Column, ...] = Field(
         default=(),
         max_length=1000,
@@ -124,10 +126,8 @@ class ImportOptions(BaseModel):
         "of svmlight files then begin with their features.",
     )
     zero_based: bool = Field(default=False, description="Indices in an svmlight file begin at 0 instead of 1.")
-    weight_column: str | None = Field(
+    weight_column: _Column | None = Field(
         default=None,
-        min_length=1,
-        max_length=200,
         description="Column or key of positive row weights, which multiply the losses of their rows. Default: no "
         "column in tables, the key weight in JSON lines if present, and cost:number in svmlight files.",
     )
@@ -199,10 +199,8 @@ class ImportOptions(BaseModel):
         "the type that fits all values. True and true, or 7 and 7.0, are then the same level; 007 and "
         "1.0b stay unchanged.",
     )
-    id_column: str | None = Field(
+    id_column: _Column | None = Field(
         default=None,
-        min_length=1,
-        max_length=200,
         description="Column of row ids, which are returned with rows and predictions. Default: the column named id.",
     )
     other_columns: Literal["refuse", "ignore"] = Field(

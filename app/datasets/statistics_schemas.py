@@ -170,7 +170,10 @@ class DatasetStatistics(BaseModel):
         default=None, description="Absent for texts and tables, and for datasets imported by an earlier version."
     )
     repetitions: Repetitions | None = Field(default=None, description="Absent if lengths is.")
-    languages: Languages | None = Field(default=None, description="Absent if the texts are too few or too short.")
+    languages: Languages | None = Field(
+        default=None,
+        description="Absent if the texts are too few or too short; without shares if their language is not clear.",
+    )
     shift: PartShift | None = Field(
         default=None, description="Absent unless the dataset has a training and a test part."
     )

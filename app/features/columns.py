@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from app.features.base import Instance, InstanceError, Row
-from app.features.names import list_widths, pack_names, shorten, unpack_names, unrolled
+from app.features.names import found_as, list_widths, pack_names, shorten, unpack_names, unrolled
 from app.features.row_loops import flaws
 from app.plurals import counted
 
@@ -153,6 +153,8 @@ class SparseFeatures:
             If X has columns that these features do not have.
         """
         if names is not None and self._names is not None and list(names) != self._names:
+            own = found_as(names, self._ids)
+            names = [own[name] for name in names]
             self._check_names(names)
             place = np.array([self._ids[name] for name in names], dtype=np.int32)
             moved = csr_matrix((X.data, place[X.indices], X.indptr), shape=(X.shape[0], self._n_given))
@@ -179,7 +181,7 @@ class SparseFeatures:
 
     def _record_row(self, record: Mapping[str, Any]) -> Row:
         """As named features, none of which may be left out: a row of a table has all columns."""
-        given = unrolled(record, self._list_widths, self._ids)
+        given = unrolled(self._in_own_form(record), self._list_widths, self._ids)
         unfit = next((name for name, value in given.items() if value is None or type(value) is str), None)
         if unfit is not None:
             raise InstanceError(f"column '{shorten(unfit)}': a number is required")
@@ -194,12 +196,20 @@ class SparseFeatures:
             raise InstanceError("this model's features have no names: pass indices and values")
         ids = self._ids
         if not features.keys() <= ids.keys():
+            features = self._in_own_form(features)
             features = unrolled(features, self._list_widths, ids)
             self._check_names(features)
         if list in map(type, features.values()):
             listed = next(name for name, value in features.items() if isinstance(value, list))
             raise InstanceError(f"feature {shorten(listed)!r}: a number is required")
         return _sorted_row(np.array([ids[name] for name in features], np.int32), _finite(list(features.values())))
+
+    def _in_own_form(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Values by the names that the features have."""
+        if all(name in self._ids or name in self._list_widths for name in given):
+            return given
+        own = found_as(given, {*self._ids, *self._list_widths})
+        return {own[name]: value for name, value in given.items()}
 
     def _indexed_row(self, indices: Sequence[int], values: Sequence[float]) -> Row:
         if len(indices) != len(values):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -66,6 +67,28 @@ def unrolled(record: Mapping[str, Any], widths: Mapping[str, int], known: Contai
                     f"'{shown}.{width - 1}'"
                 )
             found |= {f"{name}.{place}": element for place, element in enumerate(value)}
+    return found
+
+
+def found_as(names: Iterable[str], known: Container[str]) -> dict[str, str]:
+    """What names are called among the known ones, by the Unicode form that these have; unknown names as they are.
+
+    Raises
+    ------
+    InstanceError
+        Two of them differ in their Unicode form alone.
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        own = name
+        if name not in known:
+            forms = (unicodedata.normalize(form, name) for form in ("NFC", "NFD"))
+            own = next((each for each in forms if each in known), name)
+        found[name] = own
+        if own in taken:
+            raise InstanceError(f"'{shorten(own)}' is given twice, in two Unicode forms")
+        taken.add(own)
     return found
 
 

@@ -61,6 +61,12 @@ _COMPLEX = _class(
     "E01-E3A E40-E4F E81-ECF EDC-EDF 1000-103F 104C-108F 109A-109F 1780-17DF 1950-19CF 19DE-19DF 1A20-1A7F 1AA0-1AAF",
     "1B00-1B4C A980-A9CF A9E0-A9EF A9FA-A9FE AA60-AADF 11700-1172B 11740-11746",
 )
+# consonants without their vowel: as spelt before Unicode 5.1 and 4.1, and the letters that are the same since
+_BARE = {
+    "\u0d23\u0d4d\u200d": "\u0d7a", "\u0d28\u0d4d\u200d": "\u0d7b", "\u0d30\u0d4d\u200d": "\u0d7c",
+    "\u0d32\u0d4d\u200d": "\u0d7d", "\u0d33\u0d4d\u200d": "\u0d7e", "\u0d15\u0d4d\u200d": "\u0d7f",
+    "\u09a4\u09cd\u200d": "\u09ce",
+}  # fmt: skip
 # viramas that stack the next consonant below the one before
 _STACKERS = _class("1039 17D2 1A60 1B44 A9C0")
 _HANGUL = _class("AC00-D7A3")
@@ -85,7 +91,8 @@ _piece = re.compile(
 )
 _cluster = re.compile(rf"(?s:.)(?:[{_MARKS}{_ZWNJ}{_ZWJ}]|(?<=[{_STACKERS}])\w)*")
 # a long text is normalised in pieces: a piece may begin at a character that does not combine with the one before
-_chunk = re.compile(rf"(?s:.)[{_MARKS}{_class('1160-11FF FF9E-FF9F')}]*")
+_chunk = re.compile(rf"(?s:.)[{_MARKS}{_ZWJ}{_class('1160-11FF FF9E-FF9F')}]*")
+_bare = re.compile("|".join(_BARE))
 _blanks = re.compile(r"\s+|\S+")
 _dotted = re.compile("([ij\u012f\u1ecb])\u0307")
 _typed = re.compile(
@@ -222,6 +229,8 @@ class Reader2:
         if text.isascii() and not self._turkic:
             return text.lower() if self._lowercase else text
         text = unicodedata.normalize(self._form, text)
+        if _ZWJ in text:
+            text = _bare.sub(lambda match: _BARE[match[0]], text)
         if not self._lowercase:
             return text
         if self._turkic:
@@ -278,7 +287,7 @@ def _seen(match: re.Match[str]) -> str:
     emoji of several. A blank without width parts words of scripts that have no others.
     """
     text, run = match.string, match[0]
-    if match.start() == 0 or match.end() == len(text):
+    if match.start() == 0:
         return ""
     base = match.start() - 1
     while base > 0 and unicodedata.combining(text[base]):
@@ -288,7 +297,7 @@ def _seen(match: re.Match[str]) -> str:
         end += 1
     # marks have no one order before texts are normalised
     marks = text[base + 1 : match.start()] + text[match.end() : end]
-    before, after = text[base], text[match.end()]
+    before, after = text[base], text[match.end() : match.end() + 1]  # the end of a text is as a blank
     for character in run:
         if character == _ZWSP and (_unspaced.match(before) or _unspaced.match(after)):
             return character

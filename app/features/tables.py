@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix, hstack
 from app.datasets.recipe_schemas import ColumnRecipe, TableColumns, TextRecipe
 from app.features.base import Instance, InstanceError, Row
 from app.features.levels import CategoryLevels
-from app.features.names import list_widths, shorten, unrolled
+from app.features.names import found_as, list_widths, shorten, unrolled
 from app.features.scaling import NumberScaling
 from app.features.text import TextFeatures
 from app.plurals import counted
@@ -191,7 +191,7 @@ class TableFeatures:
 
     def unknown_levels(self, X: csr_matrix[np.float64], names: Sequence[str]) -> list[list[str]]:
         """As :meth:`unknown`, of each row of a dataset; X and names as for :meth:`transform`."""
-        X, names = self._with_levels(X, names)
+        X, names = self._with_levels(X, self._in_own_form(names))
         levelled = set(self._columns.categories)
         forms = self._forms([name if name.partition("=")[0] in levelled else "" for name in names])
         unknown = set(self._levels.unknown(forms)) - {""}
@@ -219,7 +219,7 @@ class TableFeatures:
             A number is missing that might not be, or the dataset lacks a column, or has numbers where this model reads
             texts or dates as categories.
         """
-        X, names = self._with_levels(X, names)
+        X, names = self._with_levels(X, self._in_own_form(names))
         place = {name: at for at, name in enumerate(names)}
         lacking = [name for name in self._columns.numbers if name not in place]
         levelled = {name.partition("=")[0] for name in names}
@@ -235,6 +235,16 @@ class TableFeatures:
             raise InstanceError("a number is missing, but the training dataset had no missing numbers")
         terms = None if self._text is None else self._text.transform(texts or [""] * X.shape[0])
         return self._beside(ordered, self._forms([names[at] for at in order + rest]), terms)
+
+    def _in_own_form(self, names: Sequence[str]) -> list[str]:
+        """A dataset's names, of which those of columns are as this model has them."""
+        columns = {name if name in self._known else name.partition("=")[0] for name in names}
+        own = found_as(columns, self._known)
+        found = []
+        for name in names:
+            column, mark, level = name.partition("=")
+            found.append(own[name] if name in own else f"{own[column]}{mark}{level}")
+        return found
 
     def _with_levels(
         self, X: csr_matrix[np.float64], names: Sequence[str]
@@ -293,6 +303,9 @@ class TableFeatures:
         if not isinstance(instance, Mapping) or "record" not in instance:
             raise InstanceError('this model takes records: an instance needs {"record": {column: value}}')
         record: Mapping[str, Any] = instance["record"]
+        if not all(name in self._known for name in record):
+            own = found_as(record, {*self._known, *self._lists})
+            record = {own[name]: value for name, value in record.items()}
         if not self._lists.keys().isdisjoint(record):
             record = unrolled(record, self._lists, self._known)
         unknown = [name for name in record if name not in self._known]

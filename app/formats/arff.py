@@ -31,6 +31,7 @@ from app.formats.table import Kind, Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob
 from app.formats.weights import Weights
 from app.formats.window import NOT_UTF8, Window
+from app.values import normalized
 
 SEPARATOR = "/"
 
@@ -152,7 +153,7 @@ def _attribute(text: str, line: int) -> Attribute:
     found = _ATTRIBUTE.fullmatch(text)
     if found is None:
         raise row_error(line, f"'{shorten(text)}' has no name and type: expected @attribute name type")
-    name = _unquoted(found[1], found[2], found[3]).strip()
+    name = normalized(_unquoted(found[1], found[2], found[3]))
     type = found[4].strip()
     word = type.split(None, 1)[0].lower() if type else ""
     if word in _NUMBERS:

@@ -34,7 +34,7 @@ from app.formats.plain_file import MostUnpacked
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob, joined
 from app.formats.weights import Weights
-from app.values import canonical, written
+from app.values import canonical, normalized, written
 
 BATCH_ROWS = 8192
 # characters of a class's number; Python reads none that has thousands
@@ -98,7 +98,7 @@ def _refusing(what: str) -> Iterator[None]:
 def _parse(
     schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: ImportOptions, check: Callable[..., None]
 ) -> Parsed:
-    names = [name.strip() for name in schema.names]
+    names = [normalized(name) for name in schema.names]
     options = with_lists(options, names)
     columns = find_columns(names, options)
     reader, row, total = _Reader(schema, columns, options), 1, 0
@@ -258,7 +258,7 @@ def class_names(schema: pa.Schema, column: str) -> list[str] | None:
 def _require(schema: pa.Schema, columns: Columns, column: int, what: str, fits: Any) -> None:
     type = _plain(schema.types[column])
     if not fits(type):
-        detail = f"the column is of type {shorten(str(type))}, which cannot be used as {what}"
+        detail = f"the column is of type {shorten(str(type))}, which cannot be used as {what}: cast it to strings"
         raise row_error(1, detail, columns.names[column])
 
 
@@ -284,7 +284,10 @@ def _is_level(type: pa.DataType) -> bool:
 
 def _distinct(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Each row's index among the distinct values, as strings; "" is what is missing."""
-    if pa.types.is_floating(_plain(column.type)):
+    if pa.types.is_float16(_plain(column.type)):  # Arrow writes all digits of these, and of no other floats
+        values = [None if x is None or x != x else str(np.float16(x)) for x in column.to_pylist()]
+        column = pa.array(values, pa.large_string())
+    elif pa.types.is_floating(_plain(column.type)):
         column = pc.if_else(pc.is_nan(column.cast(pa.float64())), None, column)
     elif pa.types.is_timestamp(column.type) and column.type.tz is not None:
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))
@@ -303,7 +306,7 @@ def sample_of_parquet(path: Path, most: int, unpacked: MostUnpacked) -> dict[str
     with _refusing("Parquet"), pq.ParquetFile(path) as file:
         batch = next(file.iter_batches(batch_size=most), None)
         names = file.schema_arrow.names
-    return {name: [] for name in names} if batch is None else _values(batch, path, unpacked)
+    return {normalized(name): [] for name in names} if batch is None else _values(batch, path, unpacked)
 
 
 def sample_of_arrow(path: Path, most: int, unpacked: MostUnpacked) -> dict[str, list[Any]]:
@@ -318,14 +321,14 @@ def sample_of_arrow(path: Path, most: int, unpacked: MostUnpacked) -> dict[str, 
         except StopIteration:
             batch = None
         if batch is None:
-            return {name: [] for name in names}
+            return {normalized(name): [] for name in names}
         batch.validate(full=True)
         return _values(batch.slice(0, most), path, unpacked)
 
 
 def _values(batch: pa.RecordBatch, path: Path, unpacked: MostUnpacked) -> dict[str, list[Any]]:
     unpacked.check(bytes_read(batch), path.stat().st_size)
-    return dict(batch.to_pydict())
+    return {normalized(name): values for name, values in batch.to_pydict().items()}
 
 
 def _named_rows(column: pa.Array) -> pa.Array:

@@ -12,6 +12,7 @@ from app.datasets.schemas import ImportOptions
 from app.formats.columns import Columns, check_names, find_columns
 from app.formats.table import row_error
 from app.formats.window import MAX_RECORD_BYTES, NOT_UTF8, Window
+from app.values import normalized
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 _NAMES = {mark: name for name, mark in DELIMITERS.items()}
@@ -143,4 +144,4 @@ def _names(header: str, delimiter: str, quotes: bool) -> list[str] | None:
         names = next(csv.reader(stream, delimiter=delimiter, strict=True) if quotes else plain)
     except (csv.Error, StopIteration):
         return None
-    return [name.strip() for name in names]
+    return [normalized(name) for name in names]

@@ -11,6 +11,7 @@ numbers and categories, which rows then have in place of the three; named number
 from __future__ import annotations
 
 import math
+import unicodedata
 from array import array
 from collections.abc import Collection
 from pathlib import Path
@@ -284,7 +285,23 @@ def _load(record: bytes) -> dict[str, Any]:
     if type(row) is not dict:
         hint = "; each line must be one object, without brackets or commas around it" if type(row) is list else ""
         raise RefusedError(f"{type_name(row)}, expected an object{hint}")
-    return row
+    if record.isascii() and b"\\u" not in record:
+        return row
+    features = row.get("features")
+    return _in_one_form(row) | ({"features": _in_one_form(features)} if type(features) is dict else {})
+
+
+def _in_one_form(row: dict[str, Any]) -> dict[str, Any]:
+    """The object with its keys in Unicode's form NFC."""
+    if all(unicodedata.is_normalized("NFC", key) for key in row):
+        return row
+    found: dict[str, Any] = {}
+    for key, value in row.items():
+        name = unicodedata.normalize("NFC", key)
+        if name in found:
+            raise RefusedError("two keys differ in their Unicode form alone", name)
+        found[name] = value
+    return found
 
 
 def _unfolded(row: dict[str, Any], zeros: dict[str, float]) -> dict[str, Any]:

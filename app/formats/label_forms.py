@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from app.datasets.schemas import ImportOptions
 from app.datasets.statistics_schemas import LabelType, Likeness
+from app.formats.label_sets import SEPARATORS
 from app.formats.labels import label_problem
 from app.formats.likeness import merged
 from app.formats.table import Parsed, Texts, row_error, shorten
@@ -20,7 +25,13 @@ from app.values import canonical, column_type, normalized, whole_number
 
 _URI = re.compile(r"<([^<>\s]+)>")
 _URIS = re.compile(r"(?:<[^<>\s]+>\s+)+<[^<>\s]+>")
-_LIST = re.compile(r"\[.*\]|\(.*,.*\)|\{.*,.*\}|set\(\)", re.DOTALL)
+_LIST = re.compile(r"\[.*\]|\(.*,.*\)|\(\)|\{.*\}|(?:frozen)?set\(\)", re.DOTALL)
+# what Python, numpy, pandas and R write around a list
+_CALL = re.compile(r"(?:frozenset|set|array|Index|c)\(\s*([\[({\"'].*?)\s*(?:,\s*dtype=[\w<>='\"|]+)?\s*\)", re.DOTALL)
+_QUOTED = r"""(?:'[^']*'|"[^"]*")"""
+_QUOTED_LIST = re.compile(rf"\s*{_QUOTED}(?:\s*,\s*{_QUOTED})+\s*")
+_CUT_LIST = re.compile(r"""[\[({]\s*(['"]).*\1\s*,.*[^\])}]""", re.DOTALL)
+_NUMBERS = re.compile(r"\s*-?[0-9.]+(?:\s+-?[0-9.]+)+\s*")
 # strings side by side, as numpy writes an array of them
 _STRING = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _ROW = re.compile(r"""\s*(?:(?:'[^']*'|"[^"]*")\s+)+(?:'[^']*'|"[^"]*")\s*""")
@@ -117,8 +128,24 @@ def label_form(name: str, type: LabelType) -> str:
 
 
 def looks_like_list(cell: str) -> bool:
-    """Whether a label is what programs write of a list: `[a, b]`, `['a', 'b']`, `<uri> <uri>`."""
-    return bool(_LIST.fullmatch(cell) or _URIS.fullmatch(cell))
+    """Whether a label is what programs write of a list: `[a, b]`, `{'a'}`, `array(['a'])`, `<uri> <uri>`."""
+    return any(form.fullmatch(cell) for form in (_LIST, _URIS, _CALL, _QUOTED_LIST, _CUT_LIST))
+
+
+def joined_by(labels: Collection[str]) -> tuple[str, list[str]] | None:
+    """The separator by which labels look joined to sets, and those that have it; None if none does.
+
+    Commas and slashes are parts of names, too: all that they part must be labels of other rows.
+    """
+    for mark in (*SEPARATORS, "&&", ",", "/"):
+        parts = {label: [part.strip() for part in label.split(mark)] for label in labels if mark in label}
+        times = Counter(part for each in parts.values() for part in set(each))
+        times.update(label for label in labels if label not in parts)
+        enough = any if mark in SEPARATORS or mark == "&&" else all
+        found = [label for label, each in parts.items() if enough(part and times[part] > 1 for part in each)]
+        if len(found) > 1 and 2 * len(found) > len(parts):
+            return mark, found
+    return None
 
 
 def _read_as(names: Sequence[str], type: LabelType | None) -> tuple[LabelType, Sequence[str]]:
@@ -148,22 +175,57 @@ def _require_labels(parsed: Parsed, cells: Sequence[str]) -> None:
 
 
 def _members(cell: str) -> list[str]:
-    """The labels in a cell that looks like a list."""
+    """The labels in a cell that looks like a list; raises FormatError if it cannot be read as one."""
     if _URIS.fullmatch(cell) or _URI.fullmatch(cell):
         return _URI.findall(cell)
-    inner = cell[1:-1] if cell != "set()" else ""
-    if _ROW.fullmatch(inner):
-        return [single or double for single, double in _STRING.findall(inner)]
-    try:
-        given = ast.literal_eval(cell)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        given = None
-    if isinstance(given, (list, tuple, set)) and all(isinstance(each, (str, int, float)) for each in given):
-        members = [str(each).lower() if isinstance(each, bool) else str(each) for each in given]
-    else:
-        members = [each.strip().strip("'\"") for each in inner.split(",")]
+    members = _listed(cell)
+    if members is None:
+        raise row_error(
+            1,
+            f'\'{shorten(cell)}\' cannot be read as a list of labels: write it as ["a", "b"], or pass '
+            "label_lists=keep to leave labels unchanged",
+            "label",
+        )
     found = [normalized(member) for member in members]
     return [each for each in found if each]
+
+
+def _listed(cell: str) -> list[str] | None:
+    """The elements of a list as programs write it; None where there is no safe reading."""
+    call = _CALL.fullmatch(cell)
+    if call is not None:
+        cell = call[1]
+    if cell[0] in "\"'":
+        cell = f"[{cell}]"
+    if cell[-1] not in "])}":
+        return None
+    inner = "" if cell.endswith("set()") else cell[1:-1]
+    if _ROW.fullmatch(inner):
+        return [single or double for single, double in _STRING.findall(inner)]
+    if _NUMBERS.fullmatch(inner):
+        return inner.split()
+    given = _value(cell) if inner.strip() else []
+    if isinstance(given, dict) and given.keys() == {"choices"}:  # a cell of Label Studio's
+        given = given["choices"]
+    if isinstance(given, (list, tuple, set)):
+        if not all(isinstance(each, (str, int, float)) for each in given):
+            return None
+        return [str(each).lower() if isinstance(each, bool) else str(each) for each in given]
+    if given is not None or re.search(r"[\[\]{}]", inner):
+        return None
+    members = [each.strip() for each in inner.split(",")]
+    if any((each[:1] in ("'", '"')) != (each[-1:] in ("'", '"')) for each in members):
+        return None
+    return [each.strip("'\"") for each in members]
+
+
+def _value(cell: str) -> Any:
+    """What a cell is in JSON or Python; None for anything else."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(cell)
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        return ast.literal_eval(cell)
+    return None
 
 
 def _distinct(sets: Sequence[Sequence[str]]) -> list[str]:

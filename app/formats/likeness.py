@@ -18,6 +18,9 @@ _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+# what is above the small letter of a Turkish or a Lithuanian capital
+_DOT = re.compile("(?<=[ij])\u0307")
+_DECIMAL = re.compile(r"[0-9]+\.[0-9]*[1-9][0-9]*")
 _BRACKETS = "[](){}<>\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb "
 
 
@@ -70,14 +73,23 @@ def key(label: str, kinds: Collection[Likeness] = KINDS) -> str:
     if "unicode" in kinds:
         label = " ".join(_IGNORABLE.sub("", unicodedata.normalize("NFKC", label)).split())
     if "case" in kinds:
-        label = unicodedata.normalize("NFC", label.casefold())
+        label = _DOT.sub("", unicodedata.normalize("NFD", label.casefold())).replace("\u0131", "i")
+        label = unicodedata.normalize("NFC", label)
     if "unicode" in kinds and "case" in kinds:  # folding may take a form apart
         label = unicodedata.normalize("NFKC", label)
     if "brackets" in kinds:
         label = label.strip(_BRACKETS) or label
     if "numbers" in kinds:
-        label = whole_number(label) or label
+        label = _number(label)
     return label
+
+
+def _number(label: str) -> str:
+    """A number without needless zeros, in the digits of ASCII; any other label as it is."""
+    digits = "".join(str(unicodedata.decimal(one, one)) for one in label)
+    if not _DECIMAL.fullmatch(digits):
+        return whole_number(digits) or label
+    return digits.lstrip("0").rstrip("0") if digits.startswith("0") else digits.rstrip("0")
 
 
 def _groups(labels: Sequence[str], kinds: Collection[Likeness]) -> Mapping[str, list[str]]:

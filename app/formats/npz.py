@@ -26,7 +26,7 @@ from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_blob import TextBlob
 from app.formats.weights import Weights
 from app.plurals import counted
-from app.values import written
+from app.values import normalized, written
 
 _LABELS = ("label", "labels", "y")
 _NAMES = ("label_names", "names")
@@ -231,7 +231,7 @@ def _feature_names(arrays: Mapping[str, Array], n_features: int) -> list[str] | 
     if "feature_names" not in arrays:
         return None
     array = arrays["feature_names"]
-    names = [text_of(name, "feature_names") for name in array.tolist()] if array.ndim == 1 else []
+    names = [normalized(text_of(name, "feature_names")) for name in array.tolist()] if array.ndim == 1 else []
     if len(names) != n_features or len(set(names)) != len(names):
         raise shape_error("feature_names", array, f"{n_features} different strings")
     return names

@@ -27,6 +27,8 @@ BATCH_ROWS = 8192
 # marks columns whose cells are JSON
 JSON_FIELD = {b"polymargin": b"json"}
 
+_CHOSEN_FROM = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
 
 @contextmanager
 def source_columns(
@@ -61,7 +63,7 @@ def source_columns(
         elif format == "parquet":
             with pq.ParquetFile(plain) as file:
                 batches = file.iter_batches(batch_size=BATCH_ROWS)
-                yield file.schema_arrow.names, (pa.Table.from_batches([batch]) for batch in batches)
+                yield file.schema_arrow.names, map(_table, batches)
         else:
             with pa.memory_map(str(plain)) as source:
                 reader = _arrow_reader(source)
@@ -148,4 +150,14 @@ def _arrow_rows(reader: Any) -> Iterator[pa.Table]:
         batches = (reader.get_batch(at) for at in range(reader.num_record_batches))
     else:
         batches = iter(reader)
-    return (pa.Table.from_batches([batch]) for batch in batches)
+    return map(_table, batches)
+
+
+def _table(batch: pa.RecordBatch) -> pa.Table:
+    """Rows as a table, of which Arrow can choose rows: it chooses none of views."""
+    table = pa.Table.from_batches([batch])
+    for at, field in enumerate(table.schema):
+        plain = _CHOSEN_FROM.get(field.type)
+        if plain is not None:
+            table = table.set_column(at, field.with_type(plain), table.column(at).cast(plain))
+    return table

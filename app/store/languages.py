@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ _MOST_LETTERS = 10_000
 # the language of fewer letters is a guess, and so is one that the detector is not sure of
 _FEWEST_LETTERS, _SURE = 20, 0.9
 _FEWEST_TEXTS = 20
+# letters from which on users expect a language to be found
+_TOLD_LETTERS = 300
 _RARE = 0.01
 _MIXTURE_STEPS = 100
 # what the detector calls codes and the like
@@ -29,7 +31,7 @@ _NO_LANGUAGE = "zxx"
 
 
 def languages(texts: Texts) -> Languages | None:
-    """The languages of an even sample of texts; None if they are not clear.
+    """The languages of an even sample of texts; without shares if they are not clear, None if the texts are too short.
 
     Each long text is evidence of its own. Where fewer than twenty are clear, all texts of the sample are evidence
     together.
@@ -45,7 +47,7 @@ def languages(texts: Texts) -> Languages | None:
         found = _of_all([text for text in sample if _letters(text)])
     total = found.total()
     if total < _FEWEST_TEXTS:
-        return None
+        return Languages(n_rows=0, shares=[]) if _are_enough(sample, set(sample), _TOLD_LETTERS) else None
     shares = [LanguageShare(language=language, share=n / total) for language, n in found.most_common()]
     common = [each for each in shares if each.share >= _RARE]
     rest = 1.0 - sum(each.share for each in common)
@@ -69,7 +71,7 @@ def _of_all(texts: list[str]) -> Counter[str]:
     the most probable language of the distinct texts' concatenation must be the same.
     """
     distinct = list(dict.fromkeys(texts))
-    if len(texts) < _FEWEST_TEXTS or sum(map(_letters, distinct)) < _FEWEST_TEXTS * _FEWEST_LETTERS:
+    if not _are_enough(texts, distinct, _FEWEST_TEXTS * _FEWEST_LETTERS):
         return Counter()
     ranked = [dict(_detector().rank(text)) for text in texts]
     names = list(ranked[0])
@@ -84,6 +86,11 @@ def _of_all(texts: list[str]) -> Counter[str]:
         return Counter()
     clear = together[together.max(axis=1) >= _SURE]
     return Counter(names[at] for at in clear.argmax(axis=1).tolist())
+
+
+def _are_enough(texts: Collection[str], distinct: Collection[str], letters: int) -> bool:
+    """Whether there are enough texts, and so many letters in the distinct ones."""
+    return len(texts) >= _FEWEST_TEXTS and sum(map(_letters, distinct)) >= letters
 
 
 def language_scores(text: str, candidates: Sequence[str]) -> dict[str | None, float]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from app.datasets.statistics_schemas import DatasetWarning, Languages, NumberScales, PartShift, Repetitions
-from app.formats.label_forms import looks_like_list
+from app.formats.label_forms import joined_by, looks_like_list
 from app.formats.labels import TEST, TRAIN, VALIDATION
 from app.formats.likeness import KINDS, Alike
 from app.formats.table import Parsed, Texts, shorten
@@ -154,6 +154,14 @@ def _of_forms(parsed: Parsed) -> Iterator[tuple[str, str]]:
             f"{counted(len(lists), 'label')}, as '{shorten(lists[0])}', look like lists: upload with label_lists=read "
             "to read them as sets of labels",
         )
+    joined = joined_by(parsed.labels) if parsed.label_indptr is None and not lists else None
+    if joined is not None:
+        mark = joined[0]
+        yield (
+            "labels_joined",
+            f"{counted(len(joined[1]), 'label')}, as '{shorten(joined[1][0])}', look like several labels with '{mark}' "
+            f"between them: upload with label_separator={mark} to read them as sets of labels",
+        )
     if parsed.n_left_out:
         yield "rows_left_out", f"{counted(parsed.n_left_out, 'row')} of the file were left out by without_label"
 
@@ -175,7 +183,13 @@ def _of_shift(shift: PartShift) -> Iterator[tuple[str, str]]:
 
 
 def _of_languages(found: Languages) -> Iterator[tuple[str, str]]:
-    """Warn if texts are in several languages with a large share each."""
+    """Warn if texts are in several languages with a large share each, or their language is not clear."""
+    if not found.shares:
+        yield (
+            "language_unclear",
+            "the language of the texts is not clear, as of short texts in several languages, names or codes: nothing "
+            "checks that stems and stop words are of it; text.language says it where letters depend on it (tr, az, lt)",
+        )
     many = [each for each in found.shares if each.share >= _SECOND_LANGUAGE and each.language != "other"]
     if len(many) > 1:
         named = ", ".join(f"{each.language} {each.share:.0%}" for each in many)

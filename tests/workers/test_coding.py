@@ -4,10 +4,14 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import openpyxl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from interrupting import Crash, expire
@@ -117,6 +121,40 @@ def test_values_of_json_lines_keep_their_types(session: Session, coded: str) -> 
     assert "n" not in found[1]
     table = pq.read_table(predicted(session, dataset="rows")).to_pylist()
     assert (table[0]["n"], table[0]["tags"], table[0]["code"], table[1]["n"]) == ("1", '["a"]', "01", None)
+
+
+COLUMNS: dict[str, pa.Array] = {
+    "view": pa.array(["=1+1", "b"], pa.string_view()),
+    "levels": pa.array(["=1+1", "b"]).dictionary_encode(),
+    "half": pa.array(np.array([0.1, 2], np.float16)),
+    "money": pa.array([Decimal("7.00"), None], pa.decimal128(9, 2)),
+    "moment": pa.array([datetime(2024, 1, 31, 12, tzinfo=UTC), None], pa.timestamp("ns", "Europe/Berlin")),
+    "hour": pa.array([time(9, 30), None]),
+    "lasted": pa.array([timedelta(1), None]),
+    "bytes": pa.array([b"\xff", b"b"]),
+    "byte_view": pa.array([b"x", None], pa.binary_view()),
+    "list": pa.array([["a"], None]),
+    "struct": pa.array([{"a": 1}, None]),
+    "map": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int8())),
+    "large": pa.array([9007199254740993, None]),
+    "nothing": pa.nulls(2),
+}
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "jsonl", "xlsx"])
+def test_columns_of_every_type_of_arrow_are_kept(session: Session, coded: str, format: str) -> None:
+    pq.write_table(pa.table({"title": pa.array(["bread baker", "truck driver"]), **COLUMNS}), content := io.BytesIO())
+    uploaded(session, content.getvalue(), format="parquet")
+    path = predicted(session, dataset="rows", format=format)
+    if format == "csv":
+        header, rows = read(path)
+        assert [rows[0][header.index(name)] for name in ("view", "levels")] == ["'=1+1"] * 2
+        assert rows[0][header.index("large")] == "9007199254740993"
+    elif format == "parquet":
+        assert pq.read_table(path).num_rows == 2
+    elif format == "jsonl":
+        row = json.loads(path.read_text().splitlines()[0])
+        assert (row["view"], row["bytes"], row["large"]) == ("=1+1", "/w==", 9007199254740993)
 
 
 def test_rows_that_were_appended_have_their_columns_too(session: Session, coded: str) -> None:

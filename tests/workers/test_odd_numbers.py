@@ -1,13 +1,17 @@
 """A job on numbers of any kind trains or is refused with a reason; none ends in a bare Python error."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.datasets.recipe_schemas import ColumnRecipe
 from app.errors import PolymarginError
 from app.jobs import service as jobs
+from app.jobs.request_schemas import TuneRequest
 from app.jobs.schemas import Job, TrainRequest
 from solvers.registry import SOLVERS
 from workers.tasks import run
@@ -100,3 +104,35 @@ def test_jobs_of_every_method_on_numbers_of_any_unit_train_or_say_what_is_wrong(
     hierarchy(EDGES)
     with database() as session:
         _check(session, dataset, EVERY, solver)
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("request_of", "scales"),
+    [
+        (partial(TrainRequest, solver="weston_watkins", path=[0.1, 10.0]), True),
+        (partial(TrainRequest, solver="crammer_singer", params={"bias": 1.0}), True),
+        (partial(TrainRequest, solver="one_vs_rest", columns=ColumnRecipe(scaling="none")), False),
+        (partial(TuneRequest, folds=2, space=[{"solver": "softmax"}, {"solver": "centroids"}]), True),
+    ],
+    ids=["path", "bias", "unscaled", "tuned"],
+)
+def test_paths_and_tuned_jobs_on_numbers_of_any_unit_train_or_say_what_is_wrong(
+    database: sessionmaker[Session], dataset: Callable[..., str], request_of: Callable[..., Any], scales: bool
+) -> None:
+    found = {}
+    with database() as session:
+        for at, (kind, unit) in enumerate([("noisy", unit) for unit in UNITS[::2]] + QUICK[2:]):
+            dataset(_svmlight(*ROWS[kind], unit), name=f"d{at}")
+            try:
+                job = jobs.submit(session, request_of(dataset=f"d{at}", model="m"))
+            except PolymarginError:
+                found[kind, unit] = "refused"
+                continue
+            for _ in range(20):  # each takes what is next in the queue: a tuning has jobs of its own
+                run(job.id)
+            ended = jobs.get(session, job.id)
+            found[kind, unit] = ended.state if ended.error is None else ended.error.code
+    assert set(found.values()) <= {"refused", "succeeded", "invalid_input"}, found
+    assert (found["noisy", "1"], found["noisy", "1e300"]) == ("succeeded", "refused" if scales else "invalid_input")
+    assert found["noisy", "1e-100"] == ("succeeded" if scales else "invalid_input")

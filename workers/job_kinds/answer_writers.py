@@ -1,5 +1,6 @@
 """Files of answers: pieces on disk, joined with the columns of the input to Parquet, CSV, JSON lines or a workbook."""
 
+import base64
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -185,7 +186,7 @@ def _jsonl(tables: Iterable[pa.Table], file: BinaryIO, layout: Layout) -> None:
                     del row[name]
                 else:
                     row[name] = orjson.Fragment(row[name])
-        file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE, default=str) for row in rows)
+        file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE, default=_as_text) for row in rows)
 
 
 _WRITERS: dict[str, Callable[[Iterable[pa.Table], BinaryIO, Layout], None]] = {
@@ -219,7 +220,10 @@ def _plain(cell: str | None) -> str | None:
 
 
 def _flat(table: pa.Table, layout: Layout) -> pa.Table:
-    """The table without lists: the labels of sets are joined, other lists and structures are JSON."""
+    """The table without lists: the labels of sets are joined, other lists and structures are JSON.
+
+    Levels are strings, and bytes that are no text are in base64, as CSV has no other form of them.
+    """
     table = _without_json(table)
     n_inputs = len(table.column_names) - len(layout.answers)
     for at, field in enumerate(table.schema):
@@ -227,7 +231,23 @@ def _flat(table: pa.Table, layout: Layout) -> pa.Table:
             mine = at >= n_inputs and field.name in JOINED
             cells = [_joined(cell, layout.separator) if mine else _as_json(cell) for cell in table[at].to_pylist()]
             table = table.set_column(at, field.name, pa.array(cells, pa.string()))
+        elif pa.types.is_dictionary(field.type):
+            table = table.set_column(at, field.name, table[at].cast(field.type.value_type))
+        elif pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+            cells = [None if cell is None else _of_bytes(cell) for cell in table[at].to_pylist()]
+            table = table.set_column(at, field.name, pa.array(cells, pa.string()))
     return table
+
+
+def _as_text(value: Any) -> str:
+    return _of_bytes(value) if isinstance(value, bytes) else str(value)
+
+
+def _of_bytes(cell: bytes) -> str:
+    try:
+        return cell.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(cell).decode()
 
 
 def _joined(cell: list[Any] | None, separator: str) -> str | None:
@@ -241,7 +261,7 @@ def _written(value: Any) -> str:
 
 
 def _as_json(cell: Any) -> str | None:
-    return None if cell is None else orjson.dumps(cell, default=str).decode()
+    return None if cell is None else orjson.dumps(cell, default=_as_text).decode()
 
 
 def _guarded(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -252,7 +272,8 @@ def _guarded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pc.any(formula).as_py():
         return column
     harmful = pc.and_(formula, pc.invert(pc.match_substring_regex(column, _NUMBER)))
-    return pc.if_else(harmful, pc.binary_join_element_wise("'", column, ""), column)
+    mark, nothing = pa.scalar("'", column.type), pa.scalar("", column.type)
+    return pc.if_else(harmful, pc.binary_join_element_wise(mark, column, nothing), column)
 
 
 def _guarded_name(name: str) -> str:

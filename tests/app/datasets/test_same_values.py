@@ -350,3 +350,47 @@ def test_numbers_are_no_levels_of_a_category_of_text(client: TestClient) -> None
     run(response.json()["id"])
     ended = client.get(f"/api/v1/jobs/{response.json()['id']}").json()
     assert "upload it in category_columns" in json.dumps(ended["error"])
+
+
+SIZE, OTHER = "gr\u00f6\u00dfe", "gro\u0308\u00dfe"
+
+
+@pytest.mark.parametrize("header", [SIZE, OTHER])
+@pytest.mark.parametrize("categories", [False, True])
+def test_a_column_is_the_same_in_every_unicode_form_of_its_name(
+    client: TestClient, header: str, categories: bool
+) -> None:
+    rows = "".join(f"{'ab'[at % 2]},{at % 2 * 5},1\n" for at in range(20))
+    options = {"category_columns": OTHER if header == SIZE else SIZE, "number_columns": "u"} if categories else {}
+    content = f"label,{header},u\n{rows}".encode()
+    dataset = upload(client, "sizes", content, "csv", **options)
+    assert dataset["state"] == "ready", dataset["error"]
+    assert train(client, "sizes", "sizes", solver="weston_watkins")["state"] == "succeeded"
+    for name in (SIZE, OTHER):
+        asked = [{"record" if categories else "features": {name: 5, "u": 1}}]
+        response = client.post("/api/v1/models/sizes/predict", json={"instances": asked})
+        assert response.status_code == 200, response.text
+        assert response.json()["predictions"][0]["label"] == "b"
+        csv = client.post(
+            "/mlflow/sizes/invocations", content=f"{name},u\n5,1\n".encode(), headers={"Content-Type": "text/csv"}
+        )
+        assert csv.json()["predictions"] == ["b"]
+        for format, asked_rows in (
+            ("csv", f"{name},u\n5,1\n".encode()),
+            ("jsonl", json.dumps({"features": {name: 5, "u": 1}} if not categories else {name: 5, "u": 1}).encode()),
+        ):
+            file = f"{format}-{len(name)}"
+            made = upload(client, file, asked_rows, format, unlabelled="true", for_model="sizes")
+            assert made["state"] == "ready", made["error"]
+            assert [row["label"] for row in file_job(client, "sizes", file)] == ["b"]
+    both = {"instances": [{"record": {SIZE: 5, OTHER: 0, "u": 1}}]}
+    assert "given twice, in two Unicode forms" in client.post("/api/v1/models/sizes/predict", json=both).text
+
+
+def test_keys_of_json_lines_in_two_unicode_forms_are_one_feature(client: TestClient) -> None:
+    rows = [{"label": "ab"[at % 2], "features": {(SIZE, OTHER)[at % 2]: at % 2 * 5 + 1}} for at in range(8)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    assert upload(client, "lines", lines.encode(), "jsonl")["state"] == "ready"
+    assert client.get("/api/v1/datasets/lines/statistics").json()["n_features"] == 1
+    twice = json.dumps({"label": "a", "features": {SIZE: 1, OTHER: 2}}).encode()
+    assert "two keys differ in their Unicode form alone" in json.dumps(upload(client, "twice", twice, "jsonl")["error"])

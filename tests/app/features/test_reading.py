@@ -56,6 +56,8 @@ def test_words_hold_their_marks_in_every_form(text: str) -> None:
         ({}, "می\u200cخواهم", ["می\u200cخواهم"]),
         ({}, "र\u094d\u200dक", ["र\u094d\u200dक"]),
         ({}, "\u09b0\u200d\u09cd\u09af\u09be\u09ac", ["\u09b0\u200d\u09cd\u09af\u09be\u09ac"]),
+        ({}, "അവന\u0d4d\u200d അവൻ അവന\u0d4d\u200d", ["അവൻ"] * 3),
+        ({}, "উত\u09cd\u200dসব উৎসব হঠাত\u09cd\u200d", ["উৎসব", "উৎসব", "হঠাৎ"]),
         ({}, "👩\u200d👩\u200d👧 cat👍🏽dog 🇩🇪 ❤\ufe0f", ["👩\u200d👩\u200d👧", "cat", "👍🏽", "dog", "🇩🇪", "❤"]),
         ({}, "м'ята м’ята צה\"ל col·lecció don't", ["мʼята", "мʼята", "צה״ל", "col·lecció", "don"]),
         ({}, "책 물 가", ["책", "물", "가"]),
@@ -84,6 +86,11 @@ def test_words_are_those_of_the_recipe(recipe: dict[str, Any], text: str, expect
 def test_scripts_without_blanks_have_runs_of_characters(text: str, found: list[str], grams: list[str]) -> None:
     assert reading().read(text) == (found, grams)
     assert [gram for gram, _, _ in reading().placed(text)[1]] == grams
+
+
+@given(word=st.text("കനരലളണത\u0d4dতক\u09cd\u200d\u200cشمی\u094dका", min_size=1, max_size=6))
+def test_a_word_is_the_same_at_the_end_of_a_text_and_within(word: str) -> None:
+    assert words(f"{word} x", min_word_length=1)[:-1] == words(f"x {word}", min_word_length=1)[1:]
 
 
 def test_longer_runs_of_characters_follow_the_recipe() -> None:

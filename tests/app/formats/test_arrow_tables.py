@@ -242,3 +242,24 @@ def test_damaged_files_are_read_or_refused(
     path.write_bytes(bytes(content[: data.draw(st.integers(8, len(content)))]))
     with suppress(FormatError):
         assert parse(path, format).n_rows > 0
+
+
+@BOTH
+@pytest.mark.parametrize("type", [pa.float64(), pa.float32(), pa.float16()])
+def test_floats_of_any_width_are_the_levels_that_other_files_write(
+    tmp_path: Path, format: str, type: pa.DataType
+) -> None:
+    values = pa.array(np.array([0.1, 7.0, 0.25]).astype(type.to_pandas_dtype()))
+    columns = {"label": ["a", "b", "a"], "size": values}
+    parsed = read(tmp_path, columns, format, category_columns=("size",))
+    assert parsed.feature_names == ["size=0.1", "size=0.25", "size=7"]
+
+
+@pytest.mark.parametrize("role", ["label", "category_columns"])
+def test_a_column_of_a_type_that_is_no_text_says_how_it_can_be_read(tmp_path: Path, role: str) -> None:
+    columns = {"label": ["a", "b"], "text": ["x", "y"], "time": pa.array([1, 2], pa.duration("s"))}
+    options: dict[str, Any] = (
+        {"label_column": "time", "ignore_columns": ("label",)} if role == "label" else {role: ("time",)}
+    )
+    with pytest.raises(FormatError, match=r"cannot be used as .*: cast it to strings"):
+        read(tmp_path, columns, **options)

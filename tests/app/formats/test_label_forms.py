@@ -88,6 +88,39 @@ def test_cells_that_look_like_lists_are_refused_read_or_kept(tmp_path: Path, for
     assert of_rows(read(path, format, label_lists="keep")) == cells
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["{'a', 'b'}", "{'b'}", "set()"],
+        ["frozenset({'a', 'b'})", "frozenset({'b'})", "frozenset()"],
+        ["('a', 'b')", "('b',)", "()"],
+        ["{a,b}", "{b}", "{}"],
+        ["array(['a', 'b'], dtype=object)", "array(['b'], dtype=object)", "array([], dtype=object)"],
+        ["Index(['a', 'b'], dtype='object')", "Index(['b'], dtype='object')", "Index([], dtype='object')"],
+        ['c("a", "b")', '"b", "b"', "[ ]"],
+        ['{"choices": ["a", "b"]}', '{"choices": ["b"]}', '{"choices": []}'],
+    ],
+)
+def test_lists_are_read_as_each_program_writes_them(tmp_path: Path, cells: list[str]) -> None:
+    path = files(tmp_path, cells)["csv"]
+    with pytest.raises(FormatError, match="look like lists: pass label_lists=read to read them"):
+        read(path, "csv")
+    assert of_rows(read(path, "csv", label_lists="read")) == [["a", "b"], ["b"], []]
+
+
+def test_numbers_with_blanks_between_them_are_a_list(tmp_path: Path) -> None:
+    path = files(tmp_path, ["[1 2]", "[2]", "[10 1]"])["csv"]
+    assert of_rows(read(path, "csv", label_lists="read")) == [["1", "2"], ["2"], ["1", "10"]]
+
+
+@pytest.mark.parametrize("cell", ['[["a"], ["b"]]', '{"a": 1, "b": 0}', "['a', 'b'", "['a', 'b]", "[true, null]"])
+def test_a_list_without_a_safe_reading_is_refused(tmp_path: Path, cell: str) -> None:
+    path = files(tmp_path, ["['a', 'b']", cell])["csv"]
+    with pytest.raises(FormatError, match="cannot be read as a list of labels: write it as"):
+        read(path, "csv", label_lists="read")
+    assert of_rows(read(path, "csv", label_lists="keep")) == ["['a', 'b']", cell]
+
+
 def test_uris_in_one_cell_are_read_as_a_set(tmp_path: Path) -> None:
     path = files(tmp_path, ["<http://a/1> <http://a/2>", "<http://a/1>"])["csv"]
     assert of_rows(read(path, "csv", label_lists="read")) == [["http://a/1", "http://a/2"], ["http://a/1"]]
@@ -121,6 +154,11 @@ def test_labels_that_look_alike_are_found_with_what_they_differ_in() -> None:
         (("\u2163", "IV"), ("unicode",)),
         (("110", "0110"), ("numbers",)),
         (("<a>", "a"), ("brackets",)),
+    ]
+    assert [group.kinds for group in alike(["\u0130zmir", "izmir", "1.5", "1.50", "\u0661", "1"])] == [
+        ("case",),
+        ("numbers",),
+        ("numbers",),
     ]
 
 

@@ -186,8 +186,40 @@ def test_short_texts_have_a_language_together(tmp_path: Path) -> None:
     assert english is not None
     assert english.shares[0].language == "en"
     codes = [f"a,SKU{k:04d} XK{k},train" for k in range(200)]
-    assert reported(tmp_path, texts(codes)).languages is None
+    unclear = reported(tmp_path, texts(codes)).languages
+    assert unclear is not None
+    assert unclear.shares == []
 
 
 def test_no_language_is_told_of_short_texts(tmp_path: Path) -> None:
     assert reported(tmp_path, texts([f"a,word {k},train" for k in range(50)])).languages is None
+
+
+@pytest.mark.parametrize("mark", [";", "|", "&&", ",", "/"])
+def test_labels_that_are_joined_by_a_separator_are_told_with_the_option(tmp_path: Path, mark: str) -> None:
+    labels = [f"a{mark}b", "a", "b", f"b{mark} c", "c"]
+    rows = "label\ttext\n" + "".join(f"{label}\t{label[0]}{k} words\n" for k in range(9) for label in labels)
+    found = {warning.code: warning.detail for warning in reported(tmp_path, rows, "tsv").warnings}
+    assert f"2 labels, as 'a{mark}b'" in found["labels_joined"]
+    assert f"label_separator={mark}" in found["labels_joined"]
+
+
+def test_names_with_commas_and_slashes_are_no_sets(tmp_path: Path) -> None:
+    labels = ["Congo, Republic of the", "Korea, Republic of", "TCP/IP", "I/O", "Kenya", "a;b"]
+    rows = "label\ttext\n" + "".join(f"{label}\t{label[0]}{k} words\n" for k in range(9) for label in labels)
+    assert "labels_joined" not in codes(reported(tmp_path, rows, "tsv"))
+
+
+def test_short_texts_in_two_languages_are_told_to_have_no_clear_language(tmp_path: Path) -> None:
+    english = "the deep blue sea,an old stone house,fresh bread from the oven,cold winter rain,green leaves on a tree"
+    german = "das tiefe blaue Meer,ein altes Steinhaus,frisches Brot vom Ofen,kalter Winterregen,grüne Blätter am Baum"
+    english += (
+        ",a long river boat,warm summer wind,the wooden door,bright morning sun,white garden flowers,yellow mountain"
+    )
+    german += ",ein langes Flussboot,warmer Sommerwind,die Holztür,helle Morgensonne,weiße Gartenblumen,gelber Berg"
+    pairs = zip(english.split(","), german.split(","), strict=True)
+    rows = [f"{'ab'[k % 2]},{text},train" for k, text in enumerate(each for pair in pairs for each in pair)]
+    found = reported(tmp_path, texts(rows * 2))
+    assert found.languages is not None
+    assert (found.languages.n_rows, found.languages.shares) == (0, [])
+    assert "language_unclear" in codes(found)
