@@ -110,6 +110,14 @@ def test_pages_say_that_a_training_has_not_converged_and_ask_before_it_is_promot
     assert any(f"to {version}?" in each and f"Version {version} has not converged" in each for each in promoting)
 
 
+def test_a_comparison_without_versions_proposes_the_two_newest(models: TestClient) -> None:
+    train(models, "letters", "letters")
+    newest, before = models.get("/api/v1/models/letters").json()["versions"][:2]
+    page = models.get("/models/letters/compare").text
+    assert re.findall(r'<option value="(\d+)" selected>', page) == [str(before), str(newest)]
+    assert "Choose two versions" in page
+
+
 def test_no_page_has_a_script_or_a_style_written_into_it(models: TestClient) -> None:
     for path in ("/", "/datasets/foods", "/models/foods/versions/1", "/train", "/keys", "/docs", "/sign-in"):
         text = models.get(path).text
