@@ -22,6 +22,7 @@ from solvers.core.stored_models import load_model
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import places
 from solvers.metrics.tree_places import tree_places
+from solvers.numerics.array_types import AnyFloats
 from solvers.registry import SOLVERS
 from solvers.sharding.exchange import Exchange, Hub
 from solvers.sharding.shardable import shardable
@@ -94,8 +95,9 @@ def rank() -> None:
     """Find the places of true labels, as measures do: flat and along a tree, of scores in both precisions."""
     tree = Taxonomy.from_edges([("root", "upper"), ("upper", "a"), ("root", "b")])
     true = np.array([0, 1])
-    for dtype in (np.float32, np.float64):
-        scores = np.array([[0.5, 0.25], [0.25, 0.5]], dtype)
+    each = np.array([[0.5, 0.25], [0.25, 0.5]])
+    precisions: list[AnyFloats] = [each.astype(np.float32), each]
+    for scores in precisions:
         for ties in (None, scores):
             places(scores, np.arange(3), true, ties)
             tree_places(tree, tree.find(("a", "b")), scores, ties, np.arange(3), true)
