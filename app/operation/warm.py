@@ -101,6 +101,8 @@ def rank() -> None:
         for ties in (None, scores):
             places(scores, np.arange(3), true, ties)
             tree_places(tree, tree.find(("a", "b")), scores, ties, np.arange(3), true)
+    nodes = tree.find(("a", "b"))
+    tree.distance(nodes, nodes)
 
 
 def read() -> None:
