@@ -38,7 +38,13 @@ def spreads(kind: str | None, statistics: DatasetStatistics) -> list[tuple[Sprea
     """The histograms of a dataset: name, title, numbers, and what is along and up."""
     counted: list[tuple[Spread, str, Histogram | None, str, str]] = [
         ("lengths", "Lengths", statistics.length_counts, _LENGTHS[kind or "sparse"], "rows"),
-        ("labels", "Labels of a row", statistics.label_counts, "labels of a row", "rows"),
+        (
+            "labels",
+            "Labels of a row",
+            statistics.label_counts if statistics.n_classes else None,
+            "labels of a row",
+            "rows",
+        ),
         ("features", "Sparsity", statistics.feature_counts, "rows in which a feature is not zero", "features"),
     ]
     return [(of, title, histogram, x, y) for of, title, histogram, x, y in counted if histogram is not None]

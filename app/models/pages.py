@@ -125,11 +125,14 @@ def compare_versions(request: Request, session: Db, ref: Ref, a: _Version = None
             comparison = comparisons.compare(session, Side(ref, a), Side(ref, b), None, None, 0.95, 0)
         except NotFound as error:
             missing = error.detail
-    first, second = a or "1", b or "2"
+    newest = [str(number) for number in model.versions[:2]] or ["1"]
+    first, second = a or newest[-1], b or newest[0]
     call = Call(
         f"/models/{model.name}/compare?a={first}&b={second}", f"client.compare({model.name!r}, {first!r}, {second!r})"
     )
-    return render(request, "compare.html", model=model, a=a, b=b, comparison=comparison, missing=missing, call=call)
+    return render(
+        request, "compare.html", model=model, a=first, b=second, comparison=comparison, missing=missing, call=call
+    )
 
 
 def _test_rows(version: ModelVersion) -> tuple[object, ...]:

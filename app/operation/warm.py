@@ -20,6 +20,9 @@ from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
 from solvers.labels.taxonomy import Taxonomy
+from solvers.metrics.ranking import places
+from solvers.metrics.tree_places import tree_places
+from solvers.numerics.array_types import AnyFloats
 from solvers.registry import SOLVERS
 from solvers.sharding.exchange import Exchange, Hub
 from solvers.sharding.shardable import shardable
@@ -59,6 +62,7 @@ def main(note: Path | None = None, identity: str = "") -> None:
     load_loops()
     read()
     find_names()
+    rank()
     methods = sorted(SOLVERS.items(), key=lambda item: item[0] != FIRST)
     for name, kind in methods:
         for problem in problems():
@@ -85,6 +89,20 @@ def find_names() -> None:
     lexicon = Lexicon.build([Name(0, ["a", "b"]), Name(1, ["b"])])
     words = lexicon.number(["b", "a", "c"])
     lexicon.match(words, np.zeros(3, np.int32), np.zeros(3, bool), np.arange(3, dtype=np.int32))
+
+
+def rank() -> None:
+    """Find the places of true labels, as measures do: flat and along a tree, of scores in both precisions."""
+    tree = Taxonomy.from_edges([("root", "upper"), ("upper", "a"), ("root", "b")])
+    true = np.array([0, 1])
+    each = np.array([[0.5, 0.25], [0.25, 0.5]])
+    precisions: list[AnyFloats] = [each.astype(np.float32), each]
+    for scores in precisions:
+        for ties in (None, scores):
+            places(scores, np.arange(3), true, ties)
+            tree_places(tree, tree.find(("a", "b")), scores, ties, np.arange(3), true)
+    nodes = tree.find(("a", "b"))
+    tree.distance(nodes, nodes)
 
 
 def read() -> None:

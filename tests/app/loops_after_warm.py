@@ -1,4 +1,4 @@
-"""Prints the compiled loops that trainings and their answers call after ``app.operation.warm``, one per line.
+"""Prints the compiled loops that trainings, answers and measures call after ``app.operation.warm``, one per line.
 
 A process of its own, so that no loop is compiled before.
 """
@@ -14,6 +14,8 @@ from app.operation import warm
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS
+from workers.phases.scoring import measures
+from workers.phases.splitting import Rows
 
 called: set[str] = set()
 _compile = _DispatcherBase._compile_for_args
@@ -37,6 +39,21 @@ def problem(n: int, d: int, k: int, *, dense: bool) -> Problem:
     return Problem.check(X, y, names, taxonomy=tree)
 
 
+def measure(solver: Any, each: Problem) -> None:
+    """Measure the model on its own rows, without a label tree and along one."""
+    try:
+        *_, last = solver.steps(each)
+    except ValueError:  # options that do not fit such a problem
+        return
+    model, rows, tree = solver.model(each, last.state), np.arange(each.n_samples), each.taxonomy
+    assert tree is not None
+    names, truth = list(each.classes), np.asarray(each.y, np.int32)
+    nodes = tree.find(names)[truth].astype(np.int32)
+    if model.tree is None:
+        measures(model, Rows(rows, rows, names, truth, truth, truth, None, None), each.X, each.X)
+    measures(model, Rows(rows, rows, names, truth, nodes, nodes, tree, None), each.X, each.X)
+
+
 def main() -> None:
     _DispatcherBase._compile_for_args = noted
     warm.main()
@@ -48,6 +65,8 @@ def main() -> None:
             for params in ({"max_epochs": 40}, {**warm.PRECISE, "max_epochs": 40}):
                 solver = kind(kind.Params(**warm.known(kind, params)))
                 warm.train(solver, each)
+                if each.n_samples < 100:
+                    measure(solver, each)
                 if kind.handles.shards and each.n_samples < 300:
                     warm.train_in_shards(solver, each)
     assert threading.active_count() == 1

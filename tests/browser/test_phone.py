@@ -90,6 +90,18 @@ def test_the_sections_of_a_version_are_folded_below_its_main_figures(
     assert page.locator("#drift > details[open]").count() == 0
 
 
+def test_the_sections_of_a_dataset_and_of_a_comparison_are_folded(opened: Callable[..., Any], service: Service) -> None:
+    page = signed_in(opened(390), service.url, service.key)
+    for path, title in (("/datasets/foods", "Rows per class"), ("/models/foods/compare?a=1&b=2", "Measures")):
+        page.goto(f"{service.url}{path}")
+        page.wait_for_load_state("networkidle")
+        section = page.locator("details.fold").filter(has=page.get_by_role("heading", name=title))
+        assert section.get_attribute("open") is None
+        section.locator("summary").first.click()
+        assert section.get_by_role("table").or_(section.locator(".chart")).first.is_visible()
+        assert page.locator("#warnings details.fold").count() == 0
+
+
 def test_a_wide_screen_folds_nothing(opened: Callable[..., Any], service: Service) -> None:
     page = signed_in(opened(1280), service.url, service.key)
     page.goto(f"{service.url}/models/foods/versions/2")

@@ -55,3 +55,16 @@ def test_rows_that_are_known_to_be_right_are_not_scored_and_change_no_measure(
     assert sum(asked) == (120 if tree is None else 180)
     assert share == certain(model, X[half:]).mean()
     assert 0.0 < share < 1.0
+
+
+def test_measures_of_the_labels_themselves_are_the_same_with_and_without_a_tree() -> None:
+    model, X, y, right = _trained()
+    names, half = [str(c) for c in range(5)], 60
+    numbers, nodes = np.arange(half), TREE.find(names)[y].astype(np.int32)
+    flat = Rows(numbers, numbers + half, names, y[:half], y[:half], y[half:], None, None)
+    along = Rows(numbers, numbers + half, names, y[:half], nodes[:half], nodes[half:], TREE, None)
+    found = measures(model, along, X[:half], X[half:], right[:half])
+    for part, due in measures(model, flat, X[:half], X[half:]).items():
+        assert {"error", "micro_f1", "macro_f1", "mrr", "accuracy@3"} <= set(due)
+        assert {name: found[part][name] for name in due} == pytest.approx(due)
+    assert 0.0 < 1 - found["test"]["accuracy@3"] < found["test"]["error"]

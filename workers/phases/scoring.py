@@ -11,12 +11,14 @@ from solvers.core.certain_answers import certain, certain_by_scores
 from solvers.core.model import Model
 from solvers.core.problem import ProblemError
 from solvers.labels.label_sets import of_nodes, own_labels
+from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.flat import flat
 from solvers.metrics.frequency_bands import add_bands
 from solvers.metrics.hierarchical import hierarchical
 from solvers.metrics.multilabel import multilabel
 from solvers.metrics.ranking import RankAccumulator, places
 from solvers.metrics.row_sums import RowSums
+from solvers.metrics.tree_places import tree_places
 from solvers.numerics.array_types import Bools, Ints
 from workers.phases.splitting import Rows, Truth
 
@@ -30,11 +32,12 @@ def measures(
 ) -> dict[str, dict[str, float]]:
     """Part (train, test) -> measure -> value; nothing for a part without rows.
 
-    Without a label tree: error, F1, the error of always answering the most frequent label of the training part, and how
-    far down the list of labels the true one is: ``mrr``, and ``accuracy@3`` and ``accuracy@5`` of more labels.
-    With one: those along the tree, overall and for each level, as ``hierarchical`` and, of models that predict sets,
-    ``multilabel`` have them; rows with sets of labels have no most frequent label. Test rows with sets also have
-    measures of ranked lists, of models that rank own labels: of all labels, and by training rows of the labels.
+    Of models that predict one label: error, F1, the error of always answering the most frequent label of the training
+    part, and how far down the list of labels the true one is: ``mrr``, and ``accuracy@3`` and ``accuracy@5`` of more
+    labels. With a label tree also those along the tree, overall and for each level, as ``hierarchical`` and, of models
+    that predict sets, ``multilabel`` have them; rows with sets of labels have no most frequent label. Test rows with
+    sets also have measures of ranked lists, of models that rank own labels: of all labels, and by training rows of the
+    labels.
     Of models with a reach, ``certain`` is the share of the test rows that the exact optimum answers alike.
 
     Parameters
@@ -83,11 +86,7 @@ def _measure(
         return found | multilabel(tree, of_nodes(tree, truth), sets)
     if tree is None:
         return found | _listed(model, X, truth, right, counts_certain=is_test and model.reach is not None)
-    nodes, scored = truth.astype(np.int64), _scored(len(truth), right)
-    # a choice of rows is a copy of them
-    predicted = model.predict(X if right is None else X[scored], CHUNK_BYTES)
-    nodes[scored] = predicted if model.classes == tree.names else tree.find(model.classes)[predicted]
-    return found | hierarchical(tree, truth, nodes)
+    return found | _along_tree(model, tree, X, truth, right)
 
 
 def _ranked(model: Model, rows: Rows, X: csr_matrix, truth: csr_matrix) -> dict[str, float]:
@@ -110,6 +109,29 @@ def _ranked(model: Model, rows: Rows, X: csr_matrix, truth: csr_matrix) -> dict[
     return {measure.name: value for measure, value in found if not measure.name.startswith("accuracy@")}
 
 
+def _along_tree(
+    model: Model, tree: Taxonomy, X: csr_matrix, truth: NDArray[np.int32], right: Bools | None
+) -> dict[str, float]:
+    """The measures of single labels in a label tree, from one pass over the scores."""
+    of_class = np.arange(tree.n_nodes) if model.classes == tree.names else tree.find(model.classes)
+    step, scored = max(1, CHUNK_BYTES // (8 * len(model.classes))), _scored(len(truth), right)
+    nodes, place = truth.astype(np.int64), np.ones(len(truth), np.int32)
+    for begin in range(0, len(scored), step):
+        rows = scored[begin : begin + step]
+        ranking = model.ranking(X[rows])
+        nodes[rows] = of_class[ranking.first()]
+        one_each = np.arange(len(rows) + 1)
+        place[rows], _ = tree_places(tree, of_class, ranking.values, ranking.ties, one_each, truth[rows])
+    return hierarchical(tree, truth, nodes) | _of_places(truth, place, len(model.classes))
+
+
+def _of_places(truth: NDArray[np.int32], place: NDArray[np.int32], n_classes: int) -> dict[str, float]:
+    ranks = RankAccumulator()
+    ranks.add_placed(truth, place)
+    reported = ranks.measures(tuple(k for k in KS if k < n_classes))
+    return {name: value for name, value in reported.items() if name == "mrr" or name.startswith("accuracy@")}
+
+
 def _listed(
     model: Model, X: csr_matrix, truth: NDArray[np.int32], right: Bools | None, *, counts_certain: bool
 ) -> dict[str, float]:
@@ -125,10 +147,7 @@ def _listed(
             n_certain += int(certain_by_scores(model, some, ranking.values).sum())
         predicted[rows] = ranking.first()
         place[rows] = places(ranking.values, np.arange(len(rows) + 1), truth[rows], ranking.ties)
-    ranks = RankAccumulator()
-    ranks.add_placed(truth, place)
-    reported = ranks.measures(tuple(k for k in KS if k < len(model.classes)))
-    kept = {name: value for name, value in reported.items() if name == "mrr" or name.startswith("accuracy@")}
+    kept = _of_places(truth, place, len(model.classes))
     if counts_certain:
         kept["certain"] = n_certain / len(truth)
     return flat(truth, predicted, len(model.classes)) | kept

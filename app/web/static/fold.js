@@ -32,7 +32,7 @@ function unfoldTarget() {
 }
 
 if (narrow.matches) {
-  document.querySelectorAll("main section.card").forEach(fold);
+  document.querySelectorAll("main section.card:not([data-unfolded])").forEach(fold);
   unfoldTarget();
   addEventListener("hashchange", unfoldTarget);
   narrow.addEventListener("change", () => { if (!narrow.matches) folds.forEach((each) => { each.open = true; }); });

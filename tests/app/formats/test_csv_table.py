@@ -167,6 +167,7 @@ def test_an_unknown_split_is_named(path: Path) -> None:
         ("label,,x\n", "column 2 has no name"),
         ("class,x\na,1\n", "no column 'label' among the 2 columns"),
         ("class;x\na;1\n", "no column 'label' among the 2 columns of the header ('class', 'x'); pass label_column"),
+        ("text\na\n", "name the label column, or unlabelled=true for rows without labels"),
         ("class;x,y;z\na;1,2;3\n", "no column 'label' among the 3 columns"),
         ("label,text,size,colour\n", "2 more columns: 'size', 'colour'"),
         ('label,"x\n', "the header is not a CSV record"),

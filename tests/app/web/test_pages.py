@@ -110,6 +110,41 @@ def test_pages_say_that_a_training_has_not_converged_and_ask_before_it_is_promot
     assert any(f"to {version}?" in each and f"Version {version} has not converged" in each for each in promoting)
 
 
+def test_a_comparison_without_versions_proposes_the_two_newest(models: TestClient) -> None:
+    train(models, "letters", "letters")
+    newest, before = models.get("/api/v1/models/letters").json()["versions"][:2]
+    page = models.get("/models/letters/compare").text
+    assert re.findall(r'<option value="(\d+)" selected>', page) == [str(before), str(newest)]
+    assert "Choose two versions" in page
+
+
+def test_a_finished_job_leads_to_what_it_has_made(models: TestClient) -> None:
+    def page(**request: Any) -> tuple[dict[str, Any], str]:
+        id = models.post("/api/v1/jobs", json={"model": "foods", "dataset": "foods", **request}).json()["id"]
+        run(id)
+        job: dict[str, Any] = models.get(f"/api/v1/jobs/{id}").json()
+        assert job["state"] == "succeeded"
+        return job, models.get(f"/jobs/{id}").text
+
+    predicted, text = page(kind="predict")
+    assert f'href="/api/v1/jobs/{predicted["id"]}/predictions" download>Download' in text
+    evaluated, text = page(kind="evaluate")
+    assert f'/models/foods/versions/1?evaluation={evaluated["result"]["evaluation"]}">Show evaluation' in text
+    trained, text = page(solver="weston_watkins")
+    assert f'href="/models/foods/versions/{trained["result"]["version"]}">Version' in text
+
+
+def test_a_dataset_without_labels_shows_nothing_of_labels(models: TestClient) -> None:
+    rows = b'{"text": "a leek"}\n{"text": "the sea"}\n'
+    assert upload(models, "unlabelled", rows, "jsonl", unlabelled="true")["state"] == "ready"
+    for name, has in (("unlabelled", False), ("foods", True)):
+        text = models.get(f"/datasets/{name}").text
+        assert "Lengths" in text
+        assert [part in text for part in ("<dt>Classes", "Rows per class", ">Label<", "/train?dataset=")] == [has] * 4
+        assert "Labels of a row" not in text
+        assert "Labels per row" not in text
+
+
 def test_no_page_has_a_script_or_a_style_written_into_it(models: TestClient) -> None:
     for path in ("/", "/datasets/foods", "/models/foods/versions/1", "/train", "/keys", "/docs", "/sign-in"):
         text = models.get(path).text
