@@ -135,14 +135,22 @@ def looks_like_list(cell: str) -> bool:
 def joined_by(labels: Collection[str]) -> tuple[str, list[str]] | None:
     """The separator by which labels look joined to sets, and those that have it; None if none does.
 
-    Commas and slashes are parts of names, too: all that they part must be labels of other rows.
+    Names have commas and slashes, too, as "Cooks, other": all that these part must be labels of other rows, and most of
+    what follows one must also come first or alone.
     """
     for mark in (*SEPARATORS, "&&", ",", "/"):
         parts = {label: [part.strip() for part in label.split(mark)] for label in labels if mark in label}
+        whole = [label for label in labels if label not in parts]
         times = Counter(part for each in parts.values() for part in set(each))
-        times.update(label for label in labels if label not in parts)
-        enough = any if mark in SEPARATORS or mark == "&&" else all
-        found = [label for label, each in parts.items() if enough(part and times[part] > 1 for part in each)]
+        times.update(whole)
+        in_names = mark in (",", "/")
+        enough = all if in_names else any
+        found = [label for label, each in parts.items() if all(each) and enough(times[part] > 1 for part in each)]
+        if in_names:
+            later = {part for each in parts.values() for part in each[1:]}
+            alone = later.intersection({*whole, *(each[0] for each in parts.values())})
+            if 2 * len(alone) < len(later):
+                continue
         if len(found) > 1 and 2 * len(found) > len(parts):
             return mark, found
     return None

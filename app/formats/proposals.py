@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,7 +50,7 @@ from app.formats.inference import (
     names_own_features,
     rows_of_json,
 )
-from app.formats.label_forms import looks_like_list
+from app.formats.label_forms import joined_by, looks_like_list
 from app.formats.plain_file import MostUnpacked, first_bytes
 from app.formats.registry import FORMATS
 from app.formats.source_columns import NAMED
@@ -68,10 +67,8 @@ _MOST_UNPACKED = MostUnpacked(32 << 20)
 # fewer rows may each have a label of their own
 _FEW_ROWS = 20
 _LABEL_WORDS = 5
-# between the labels of a cell, in at least this share of different cells, which have each label so often on average
-_SEPARATORS = (";", "|", ",")
-_SEPARATED_SHARE = 0.1
-_RECURRENCE = 1.5
+# of different cells, those that have several labels
+_JOINED_SHARE = 0.1
 _INDICATORS = {"0", "1", "0.0", "1.0"}
 
 _AS_GIVEN = "as the options say"
@@ -122,23 +119,10 @@ class _Values:
         if self.kind in (NO_VALUES, DATES, LISTS, "number") or self.are_written_lists:
             return None
         cells = set(self.present)
-        for mark in _SEPARATORS:
-            parted = [[part.strip() for part in cell.split(mark)] for cell in cells]
-            several = [parts for parts in parted if len(parts) > 1]
-            if len(several) < max(1, _SEPARATED_SHARE * len(cells)):
-                continue
-            if any("" in parts or len(set(parts)) < len(parts) for parts in several):
-                continue
-            counts = Counter(part for parts in parted for part in parts)
-            if sum(len(part.split()) for part in counts) > _LABEL_WORDS * len(counts):
-                continue
-            # single labels have commas, too, as in "Cooks, other", but what follows these is not a label
-            first = {parts[0] for parts in parted}
-            later = {part for parts in several for part in parts[1:]}
-            single = mark == "," and 2 * len(later & first) < len(later)
-            if not single and counts.total() >= _RECURRENCE * len(counts):
-                return mark
-        return None
+        mark, joined = joined_by(cells) or (None, [])
+        words = sum(len(cell.split(mark)) for cell in joined)
+        short = sum(len(cell.split()) for cell in joined) <= _LABEL_WORDS * words
+        return mark if short and len(joined) >= _JOINED_SHARE * len(cells) else None
 
     @property
     def are_sets(self) -> bool:

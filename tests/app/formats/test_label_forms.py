@@ -155,7 +155,7 @@ def test_labels_that_look_alike_are_found_with_what_they_differ_in() -> None:
         (("110", "0110"), ("numbers",)),
         (("<a>", "a"), ("brackets",)),
     ]
-    assert [group.kinds for group in alike(["\u0130zmir", "izmir", "1.5", "1.50", "\u0661", "1"])] == [
+    assert [group.kinds for group in similar_labels(["\u0130zmir", "izmir", "1.5", "1.50", "\u0661", "1"])] == [
         ("case",),
         ("numbers",),
         ("numbers",),

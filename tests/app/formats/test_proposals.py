@@ -252,7 +252,7 @@ def test_words_for_labels_come_before_names_that_contain_one() -> None:
         (['["a", "b"]', '["b"]', "[]", '["c"]'], {"label_lists": "read"}, ["a", "b", "c"]),
         (["cooks, head", "cooks, other", "clerks, head", "waiters"], {}, None),
         (["red; or so", "red; or so", "blue"], {}, None),
-        (["a;b", "b", "c", "a"], {"label_separator": ";"}, ["a", "b", "c"]),
+        (["a;b", "b;c", "b", "a"], {"label_separator": ";"}, ["a", "b", "c"]),
         (["cooks, head", "cooks, other", "clerks, head", "clerks, other", "cooks", "clerks"], {}, None),
         (["a;", "b;", "c;a", "b;c"], {}, None),
     ],
