@@ -25,3 +25,19 @@ def test_a_job_that_begins_leaves_nothing_of_the_queue_on_its_page(
         assert page.locator("dt:text-is('Attempt') + dd").inner_text().startswith("1 on")
     finally:
         second.cancel()
+
+
+def test_the_overview_shows_a_job_that_begins_and_ends_without_loading_anew(
+    page: Any, client: Client, service: Service, tmp_path: Path
+) -> None:
+    upload_noise(client, tmp_path, "overview-noise")
+    page.goto(f"{service.url}/")
+    page.get_by_role("link", name="Upload").focus()
+    page.evaluate("window.kept = true")
+    job = client.train("overview-noise", "shown", "lee_lin_wahba", LONG)
+    try:
+        page.locator(f'[data-job="{job.id}"]').wait_for()
+    finally:
+        job.cancel()
+    page.locator(f'[data-job="{job.id}"]').wait_for(state="detached")
+    assert page.evaluate("[window.kept, document.activeElement.textContent]") == [True, "Upload"]
