@@ -9,7 +9,7 @@ def event_of(*numbers: signal.Signals) -> threading.Event:
     """An event that is set when one of these signals has come; to be called in the main thread.
 
     A handler runs between two instructions of the main thread, which may just hold the lock of the event in ``wait``:
-    to set the event there would wait for that lock for ever. ``SimpleQueue.put`` may be called at any moment, and a
+    to set the event there would wait for that lock forever. ``SimpleQueue.put`` may be called at any moment, and a
     thread of its own sets the event.
     """
     stopping, come = threading.Event(), queue.SimpleQueue[None]()

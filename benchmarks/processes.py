@@ -23,7 +23,7 @@ def within(seconds: float, function: Callable[..., T], *arguments: object) -> T 
     """What the function returns in a process of its own; None where that took more processor seconds. Linux only.
 
     It is a copy of this process: where this one has run threads of a library's own (clarabel's), the copy waits for
-    them for ever. The process is watched from here: a limit set in it would make its own measure of processor time a
+    them forever. The process is watched from here: a limit set in it would make its own measure of processor time a
     coarse one.
     """
     context = multiprocessing.get_context("fork")

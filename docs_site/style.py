@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[1]
 WORDS = (
     *("told", "tells?", "stands?", "stood", "mends?", "mended", "meant", "anew", "shall"),
     *("whoever", "somebody", "broke off", "look after", "in vain", "in the way"),
+    *("for ever", "the way of", "none of it", "handed back", "truth about", "spoken"),
+    *("whence", "lest", "hitherto", "thereof", "of_state", "with_room", "take_back", "take_labels"),
 )
 RETIRED = re.compile(rf"(?<![\w-])(?:{'|'.join(WORDS)})(?![\w-])", re.IGNORECASE)
 ENDINGS = (".py", ".md", ".html", ".js")

@@ -95,7 +95,7 @@ MUTANTS = (
         f"{SWEEPING}::test_a_lost_job_that_was_being_cancelled_is_cancelled",
     ),
     mutant(
-        "a job may be lost for ever",
+        "a job may be lost forever",
         "app/operation/sweep.py",
         "elif losses >= most:",
         "elif losses - 10 >= most:",

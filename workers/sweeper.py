@@ -50,7 +50,7 @@ def start(worker: str, queue: str, processes: int) -> Callable[[], None]:
 def _run(worker: str, queue: str, processes: int, stop: threading.Event) -> None:
     tidied_at = time.monotonic()
     while not stop.is_set():
-        # One round may fail; without any, a dead worker's jobs would wait for ever.
+        # One round may fail; without any, a dead worker's jobs would wait forever.
         with contextlib.suppress(Exception):
             tidy_now = time.monotonic() - tidied_at > _TIDY_SECONDS
             if tidy_now:

@@ -44,7 +44,7 @@ def card(answer: Any, ask: Ask) -> Card:
     ----------
     answer : BaseModel
     ask : callable
-        For what the answer does not have itself: ``title`` and ``brief`` need none of it.
+        For what the answer does not have itself: ``title`` and ``brief`` do not need it.
     """
     if not isinstance(answer, BaseModel):
         return Card(str(answer))

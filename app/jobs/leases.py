@@ -87,7 +87,7 @@ def claim_first(session: Session, job_ids: Iterator[str], worker: str) -> Lease 
         except Exception as error:
             if is_passing(error):
                 raise
-            _set_aside(session, job_id, error)  # else every worker would fail at it for ever, and claim no other job
+            _set_aside(session, job_id, error)  # else every worker would fail at it forever, and claim no other job
             continue
         if lease is not None:
             return lease

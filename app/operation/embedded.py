@@ -62,7 +62,7 @@ def up(
             say(f"  Logs  {settings().home / 'logs'}")
             say("Ctrl-C stops it.")
         service.supervisor.watch()
-        say("Stopping: running jobs are returned to the queue and continue at the next start")
+        say("Stopping: running jobs return to the queue and continue at the next start")
 
 
 @contextmanager

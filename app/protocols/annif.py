@@ -55,7 +55,7 @@ _LISTED = 1000
 @router.get("/", responses=responses(401))
 def annif_information() -> dict[str, str]:
     """What this server is."""
-    return {"title": "Annif REST API, spoken by Polymargin", "version": VERSION}
+    return {"title": "Annif REST API of Polymargin", "version": VERSION}
 
 
 @router.get("/projects", responses=responses(401))

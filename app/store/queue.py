@@ -29,7 +29,7 @@ def make_celery(redis_url: str, *consumed: str) -> Celery:
     ----------
     consumed : str
         Queues whose messages it takes. They are not acknowledged, as a lost one is sent again: an acknowledgement that
-        fails while Redis is away would count as a message under way for ever, and the worker would take no other.
+        fails while Redis is away would count as a message under way forever, and the worker would take no other.
     """
     celery = Celery("polymargin")
     celery.conf.update(
@@ -125,7 +125,7 @@ def _celery(redis_url: str) -> Celery:
 
 
 def _connection(redis_url: str | None = None) -> Any:
-    # Its own short-lived connection: a pooled one may be dead since Redis was restarted, and kombu tries for ever by
+    # Its own short-lived connection: a pooled one may be dead since Redis was restarted, and kombu tries forever by
     # default, which would hang the request that notifies.
     return Connection(  # type: ignore[no-untyped-call]
         _broker_url(redis_url or settings().redis_url),

@@ -25,10 +25,10 @@ def statistics_of(parsed: Parsed) -> DatasetStatistics:
     test_only = counts.test_only
     lengths = widths(parsed)
     weights = parsed.weights
-    spoken = None if parsed.texts is None else languages(parsed.texts)
+    found_languages = None if parsed.texts is None else languages(parsed.texts)
     numbers = None if parsed.X is None or parsed.texts is not None else number_scales(parsed.X, parsed.feature_names)
     groups = similar_labels(parsed.labels)
-    found = Found(repetitions(parsed), part_shift(parsed, counts.train, counts.test), spoken, numbers, groups)
+    found = Found(repetitions(parsed), part_shift(parsed, counts.train, counts.test), found_languages, numbers, groups)
     return DatasetStatistics(
         n_rows=parsed.n_rows,
         n_train=n_train,

@@ -155,7 +155,7 @@ class _Run(PairRun):
         return self._measured
 
     def _values(self, thread_pool: ThreadPool) -> Floats:
-        """The gradients of all variables: by the way of a search, where that takes less time."""
+        """The gradients of all variables: computed by a search if that is faster."""
         n_visits = len(self.task.y) * len(self.variables)
         if self.task.learners.exact and n_visits > SEARCH * self.task.learners.work * self.task.n_classes:
             return self._measure(thread_pool).values

@@ -112,4 +112,4 @@ def test_a_model_whose_weights_are_no_numbers_is_not_published(
 
     monkeypatch.setattr(LinearModel, "__init__", overflow)
     with np.errstate(invalid="ignore"):
-        assert "left the range of floats" in _failed(database)[1]
+        assert "exceed the range of floats" in _failed(database)[1]

@@ -145,7 +145,7 @@ def test_a_worker_that_cannot_write_for_its_lease_gives_the_job_up(
 
     def away(session: Session) -> str:
         calls.append(1)
-        # back at last, so that a worker that never gives up fails here rather than asks for ever
+        # back at last, so that a worker that never gives up fails here rather than asks forever
         return _away(session) if len(calls) <= 500 else "running"
 
     with pytest.raises(Fenced):

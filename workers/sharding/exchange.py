@@ -1,4 +1,4 @@
-"""The exchange of a gang over Redis: what a shard posts is published to all others, and Redis keeps none of it.
+"""The exchange of a gang over Redis: what a shard posts is published to all others, and Redis does not store it.
 
 The gang's keys and channels are those of :mod:`workers.sharding.gang_keys`. All that is posted before the last shard
 has joined is held back until then, as Redis hands a message only to those who listen.

@@ -1,4 +1,4 @@
-"""The tables: the one truth about datasets, hierarchies, jobs, models and keys; times are seconds since 1970, UTC."""
+"""Tables: the source of truth for datasets, hierarchies, jobs, models and keys; times are UTC seconds since 1970."""
 
 from app.store.tables.access import AuditEntry, Idempotency, Key, SignIn
 from app.store.tables.base import InWorkspace, Owned, Table

@@ -101,7 +101,7 @@ class BackOff:
         return sp.csr_matrix((np.ones(len(where[0]), np.float32), where), shape=shape)
 
     def answer(self, probabilities: AnyFloats, threshold: float) -> tuple[str, float] | None:
-        """The deepest node of the way of one row, shape (n_classes,), that reaches a threshold, and its probability."""
+        """The deepest node on the path of a row, shape (n_classes,), that reaches a threshold, and its probability."""
         ways, confidence = self.ways(probabilities[None])
         depth = int((confidence[0] >= threshold).sum())
         return None if depth == 0 else (self.tree.names[ways[0, depth - 1]], float(confidence[0, depth - 1]))

@@ -45,7 +45,7 @@ CLERICAL = REPORTING | {
     ("PUT", "/api/v1/reviews/{ref}/decisions/{row}"),
     ("DELETE", "/api/v1/reviews/{ref}/decisions/{row}"),
 }
-SPOKEN = ("/v1/", "/v2/", "/mlflow/", "/invocations", "/label-studio/")
+PROTOCOL_PATHS = ("/v1/", "/v2/", "/mlflow/", "/invocations", "/label-studio/")
 ADMINISTRATION = ("/api/v1/keys", "/api/v1/audit", "/api/v1/storage", "/api/v1/models/import", "/api/v1/webhooks")
 
 
@@ -100,7 +100,7 @@ def test_no_route_answers_a_role_that_is_too_low(role: str, app: FastAPI, secret
         refused = 0
         for method, path, url in _routes(app):
             administers = path.startswith(ADMINISTRATION)
-            asks = path.startswith(SPOKEN) and (method, path) not in REPORTING
+            asks = path.startswith(PROTOCOL_PATHS) and (method, path) not in REPORTING
             changes = method != "GET" and (method, path) not in READING and not asks
             answer = client.request(method, url, headers=JSON, content=b"{}")
             clerical = (method, path) in CLERICAL

@@ -171,7 +171,7 @@ def test_a_deletion_with_labels_and_one_of_all_rows_are_refused(client: TestClie
     upload(client, "rows", ROWS, "csv")
     [fault] = problem(correct(client, "rows", delete(row=0, labels=["b"])), 422)["errors"]
     assert fault["pointer"] == "/corrections/0/labels"
-    assert "to be deleted" in fault["detail"]
+    assert "cannot be combined" in fault["detail"]
     [fault] = problem(correct(client, "rows", {"row": 0}), 422)["errors"]
     assert fault["pointer"] == "/corrections/0/labels"
     fault = problem(correct(client, "rows", *(delete(row=row) for row in range(6))), 422)
