@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from app.datasets.recipe_schemas import shortened
 from app.errors import InvalidInput, Item
+from app.formats.likeness import key
 from app.predictions.schemas import LANGUAGE_PATTERN
-from app.values import normalized
 
 _TAG = re.compile(LANGUAGE_PATTERN)
 
@@ -65,8 +65,8 @@ def named_labels(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]
 
 
 def name_key(name: Any) -> str:
-    """A key that is equal for names that differ only in Unicode form, case or surrounding white space."""
-    return normalized(str(name)).casefold()
+    """A key that is equal for names that differ only in Unicode form, invisible characters, case or white space."""
+    return key(str(name), ("unicode", "case"))
 
 
 def name_steps(steps: Iterable[dict[str, Any]], facts: LabelFacts) -> None:

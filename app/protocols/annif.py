@@ -196,7 +196,7 @@ def _subjects(
     given: Any = document.get("subjects")
     entries = [one if isinstance(one, dict) else {} for one in (given if isinstance(given, list) else [])]
     found: list[Any] = []
-    for uri, label in ((one.get("uri"), one.get("label")) for one in entries):
+    for uri, label in ((_bare(one.get("uri")), one.get("label")) for one in entries):
         by_name = named.get(name_key(label), []) if str(label) not in known else [label]
         if uri is not None and (str(uri) in labels or str(uri) in known):
             found.append(labels.get(str(uri), uri))
@@ -205,6 +205,11 @@ def _subjects(
         else:
             found.append(uri or label)
     return found
+
+
+def _bare(uri: Any) -> Any:
+    """A URI without the angle brackets that corpora write it in."""
+    return uri[1:-1] if isinstance(uri, str) and uri.startswith("<") and uri.endswith(">") else uri
 
 
 def _of_form(request: Request, loaded: LoadedModel, content: bytes) -> Response:

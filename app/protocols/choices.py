@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -10,6 +11,8 @@ from app.predictions.model_cache import LoadedModel
 
 Path = tuple[str, ...]
 _SEPARATORS = (" > ", ">", " / ", "/", "::", " | ", "|", ".")
+# choices from the top whose values and aliases are combined
+_MOST_RENAMED = 6
 _KNOWN: WeakKeyDictionary[LoadedModel, Mapping[str, Sequence[str]]] = WeakKeyDictionary()
 
 
@@ -55,7 +58,7 @@ class ChosenLabels:
     Attributes
     ----------
     label_of : mapping of tuple of str to str
-        The label of each choice, by the choices from the top to it.
+        The label of each choice, by the choices from the top to it; also by values where annotations have aliases.
     path_of : mapping of str to tuple of str
         The choices from the top to the one of a label.
     """
@@ -68,6 +71,12 @@ class ChosenLabels:
             if label is not None:
                 self.label_of[path] = label
         self.path_of: Mapping[str, Path] = {label: path for path, label in reversed(self.label_of.items())}
+        others: dict[Path, set[str]] = {}
+        for path, chain in _chains(choices, (), ()):
+            if path in self.label_of and len(chain) <= _MOST_RENAMED:
+                for words in product(*(choice.words for choice in chain)):
+                    others.setdefault(words, set()).add(self.label_of[path])
+        self.label_of = {words: next(iter(found)) for words, found in others.items() if len(found) == 1} | self.label_of
 
     def _resolve(
         self, loaded: LoadedModel, names: Mapping[str, Sequence[str]], path: Path, chain: Sequence[Choice]

@@ -99,6 +99,12 @@ def test_cells_that_spreadsheets_read_as_formulas_are_guarded_in_csv_and_numbers
     assert [row[2] for row in read(path)[1]] == ["'=1+1", "-5", "'@home", "'\tx", "007"]
 
 
+def test_several_numbers_in_a_cell_are_no_formula_and_stay_numbers(session: Session, coded: str) -> None:
+    uploaded(session, written([("0016", "old singer", "-1.5;-2e-3"), ("0017", "pilot", "-1;=2")]))
+    path = predicted(session, dataset="rows", format="csv")
+    assert [row[2] for row in read(path)[1]] == ["-1.5;-2e-3", "'-1;=2"]
+
+
 def test_a_column_of_the_input_that_answers_have_too_is_renamed(session: Session, coded: str) -> None:
     uploaded(session, "label,title,input.label,model,id\nx,bread baker,y,z,7\n")
     id = submitted(session, dataset="rows", format="csv")

@@ -26,9 +26,10 @@ JOINED = frozenset(
     | {"alternatives", "alternative_names", "alternative_probabilities", "alternative_scores"}
 )
 _RENAMED = "input."
-# what spreadsheets read as a formula, unless it is a number
+# what spreadsheets read as a formula, unless it is a number or several with a separator between them
 _FORMULA = r"^[=+\-@\t\r]"
-_NUMBER = r"^[+-]?([0-9]+([.,][0-9]*)?|[.,][0-9]+)([eE][+-]?[0-9]+)?$"
+_ONE_NUMBER = r"[+-]?([0-9]+([.,][0-9]*)?|[.,][0-9]+)([eE][+-]?[0-9]+)?"
+_NUMBER = rf"^{_ONE_NUMBER}([;|]{_ONE_NUMBER})*$"
 _BOM = b"\xef\xbb\xbf"
 
 

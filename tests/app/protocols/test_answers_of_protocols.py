@@ -290,6 +290,18 @@ def test_a_taxonomy_answers_by_its_own_choices_and_reads_them_back(
         assert kept[0]["labels"] == [label]
 
 
+def test_a_taxonomy_reads_values_where_choices_have_aliases(labelled: TestClient) -> None:
+    region = {"from_name": "c", "to_name": "t", "type": "taxonomy", "value": {"taxonomy": [["Kitchen", "Knives"]]}}
+    event = {
+        "action": "ANNOTATION_CREATED",
+        "project": {"label_config": TAXONOMY},
+        "task": {"data": {"body": "blade"}},
+        "annotation": {"id": 9, "result": [region]},
+    }
+    assert labelled.post("/label-studio/products/webhook", json=event).status_code == 200
+    assert labelled.get("/api/v1/models/products/feedback").json()["items"][0]["labels"] == ["Kitchen > Knives"]
+
+
 def test_a_document_without_subjects_and_an_annotation_without_a_choice_are_the_empty_set(labelled: TestClient) -> None:
     event = {
         "action": "ANNOTATION_CREATED",
