@@ -184,9 +184,11 @@ def _show_plan(plan: JobPlan, json: bool) -> None:
         return
     out = console(json)
     whole = {"memory": _megabytes(plan.memory_bytes) or "known after feature extraction"}
-    if plan.earlier is not None:
-        reported = _span(plan.earlier.seconds, lambda seconds: f"{seconds:,.1f} s")
-        whole[f"earlier jobs ({plan.earlier.n_jobs} jobs)"] = reported
+    if plan.earlier is None:
+        whole["time"] = "no estimate: no earlier job to go by"
+    else:
+        took = _span(plan.earlier.seconds, lambda seconds: f"{seconds:,.1f} s")
+        whole["time"] = f"{took} ({counted(plan.earlier.n_jobs, 'earlier job')})"
     out.print(table(["job", ""], whole.items()))
     if plan.scaling is not None:
         out.print(plan.scaling)

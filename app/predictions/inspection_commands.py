@@ -9,6 +9,7 @@ import typer
 from app.client import Client
 from app.command_line.instances import Instance, Text, one_instance
 from app.command_line.output import Json, console, number, option, print_json, table
+from app.plurals import counted
 from app.predictions.inspection_schemas import NearestRequest, WeightedTerm
 from app.remote.errors import ClientError
 
@@ -57,7 +58,9 @@ def drift(
         print_json(found)
         return
     out = console(json)
-    out.print(f"{found.n_answers} predictions in {found.days} days, {found.n_expected} held out")
+    out.print(
+        f"{counted(found.n_answers, 'prediction')} in {counted(found.days, 'day')}, {found.n_expected:,} held out"
+    )
     if found.too_few is not None:
         out.print(found.too_few)
     if found.scores is not None:

@@ -129,6 +129,8 @@ def _curves(who: str, C: float | None, train: Any, test: Any, rounds: int) -> Fo
 
     curves = {"test error": errors, "solver's seconds": solver, "total seconds": total}
     last = {"error": errors[-1], "solver": solver[-1], "total": total[-1], "rounds": len(total)}
+    if step.gap == step.gap:
+        last["gap"] = step.gap
     return last | {key: points(values) for key, values in curves.items()}
 
 

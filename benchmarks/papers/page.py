@@ -21,6 +21,7 @@ Lines = Mapping[str, Sequence[tuple[float, float]]]
 
 # a model is certified where its relative gap, as tables print it, is at most this
 CERTIFIED = 0.0101
+NOT_MEASURED = "not measured"
 
 
 class Claim(NamedTuple):
@@ -32,8 +33,8 @@ class Claim(NamedTuple):
     holds : bool
     found : str
     gap : float or str
-        The largest relative gap of the models that the verdict compares, above `CERTIFIED` none is given; a text says
-        why there is no gap.
+        The largest relative gap of the models that the verdict compares, above `CERTIFIED` none is given. A text has
+        the gap of each method, where the verdict is not about optima. None is given if one is `NOT_MEASURED`.
     why : str, optional
     """
 
@@ -46,7 +47,7 @@ class Claim(NamedTuple):
     @property
     def verdict(self) -> str:
         """``open`` where a model that is compared is not certified."""
-        if not isinstance(self.gap, str) and not self.gap <= CERTIFIED:
+        if NOT_MEASURED in self.gap if isinstance(self.gap, str) else not self.gap <= CERTIFIED:
             return "open"
         return "yes" if self.holds else "no"
 
@@ -82,8 +83,8 @@ def claims(found: Sequence[Claim]) -> str:
     text += "\n*Largest gap*: the largest relative gap of the models that a row compares."
     if any(claim.verdict == "open" for claim in found):
         text += (
-            " *Open*: a model that the row compares stopped at a gap above 0.01. Its numbers are not those of "
-            "the optimum, so there is no verdict."
+            " *Open*: a model that the row compares stopped at a gap above 0.01, or its gap was not measured. Its "
+            "numbers need not be those of the optimum, so there is no verdict."
         )
     text += "\n"
     return text + ("\nReasons for disagreement:\n\n" + "\n".join(reasons) + "\n" if reasons else "")

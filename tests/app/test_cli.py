@@ -617,6 +617,21 @@ def test_a_plan_says_whether_the_job_can_start(pools: int, starts: bool, run: Ru
     assert ("cannot start" in out) is not starts
 
 
+@pytest.mark.parametrize(
+    ("earlier", "said"),
+    [
+        (None, "no estimate: no earlier job to go by"),
+        ({"n_jobs": 1, "seconds": {"least": 28.0, "most": 28.0}}, "28.0 s (1 earlier job)"),
+    ],
+)
+def test_a_plan_says_how_long_the_job_may_take_or_that_nothing_is_known(
+    earlier: object, said: str, run: Run, canned: Canned
+) -> None:
+    canned.answers["POST /jobs/plan"].clear()
+    canned.answer("POST /jobs/plan", PLAN | {"earlier": earlier})
+    assert said in run("train", "papers", "--plan")[1]
+
+
 def test_a_preview_shows_the_row_with_its_label(run: Run, canned: Canned) -> None:
     canned.answer(
         "POST /datasets/papers/preview", {"row": 7, "n_values": 0, "n_features": 1, "n_fitted": 1, "features": []}

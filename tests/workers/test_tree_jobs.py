@@ -90,7 +90,7 @@ def test_a_model_along_a_tree_is_that_of_the_library_with_measures_of_each_level
     expected = hierarchical(TREE, TREE.find(rows.classes)[rows.y_train], same.predict(X))
     names = {"error", "tree_loss", *AVERAGES, *(HIERARCHICAL[name] for name in AVERAGES)}
     assert {name: version.metrics["train"][name] for name in names} == {name: expected[name] for name in names}
-    assert set(version.metrics["test"]) == names | {"majority_error"}
+    assert set(version.metrics["test"]) == names | {"majority_error", "accuracy@3", "accuracy@5", "mrr"}
     assert version.metrics["test"]["error"] < version.metrics["test"]["majority_error"]
     assert [len(levels) for levels in version.levels.values()] == [3, 3]
     for level, measures in enumerate(version.levels["train"], 1):
