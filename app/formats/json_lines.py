@@ -10,10 +10,12 @@ numbers and categories, which rows then have in place of the three; named number
 
 from __future__ import annotations
 
+import json
 import math
 import unicodedata
 from array import array
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -285,10 +287,28 @@ def _load(record: bytes) -> dict[str, Any]:
     if type(row) is not dict:
         hint = "; each line must be one object, without brackets or commas around it" if type(row) is list else ""
         raise RefusedError(f"{type_name(row)}, expected an object{hint}")
+    _require_distinct_keys(record, row)
     if record.isascii() and b"\\u" not in record:
         return row
     features = row.get("features")
     return _in_one_form(row) | ({"features": _in_one_form(features)} if type(features) is dict else {})
+
+
+def _require_distinct_keys(record: bytes, row: dict[str, Any]) -> None:
+    """Refuse an object with one key twice, of which a parser keeps the last value only."""
+    features = row.get("features")
+    n_keys = len(row) + (len(features) if type(features) is dict else 0)
+    if record.count(b'":') == n_keys:  # the quicker check: in most files nothing else looks like a key
+        return
+
+    def distinct(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            name = next(name for at, name in enumerate(names) if name in names[:at])
+            raise RefusedError("the key occurs twice in one object", name)
+
+    with suppress(RecursionError):  # of hundreds of lists in each other; the caller refuses these
+        json.loads(record, object_pairs_hook=distinct, parse_int=str, parse_float=str)
 
 
 def _in_one_form(row: dict[str, Any]) -> dict[str, Any]:

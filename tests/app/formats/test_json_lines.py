@@ -180,6 +180,26 @@ def test_an_error_in_features_names_its_line(path: Path, row: dict[str, Any], co
     assert errors(path, "\n" + json.dumps({"label": "a", **row})) == [RowError(2, column, detail)]
 
 
+@pytest.mark.parametrize(
+    ("row", "key"),
+    [
+        ('{"label": "a", "label": "b", "text": "c"}', "label"),
+        ('{"label": "a", "text" : "b", "text" :"c"}', "text"),
+        ('{"label": "a", "features": {"x": 1, "y": 2, "x": 3}}', "x"),
+        ('{"label": "a", "l\\u0061bel": "b", "text": "c"}', "label"),
+    ],
+)
+def test_a_key_that_occurs_twice_is_refused(path: Path, row: str, key: str) -> None:
+    assert errors(path, f"{row}\n") == [RowError(1, key, "the key occurs twice in one object")]
+
+
+def test_texts_that_look_like_keys_are_read(path: Path) -> None:
+    rows = [{"label": "a", "text": 'of "text": and "label": "b", }'}, {"label": "b", "text": "plain"}]
+    assert parse(path, "".join(json.dumps(row) + "\n" for row in rows)).texts is not None
+    deep = '{"label": "a", "text": ' + "[" * 900 + "]" * 900 + ', "x" : 1}\n'
+    assert "expected a string" in errors(path, deep)[0].detail or "unknown key" in errors(path, deep)[0].detail
+
+
 def test_bytes_that_are_not_utf8_are_named_by_their_line(path: Path) -> None:
     content = b'{"label": "a", "text": "b"}\n{"label": "a", "text": "\xff"}\n'
     assert errors(path, content) == [RowError(2, None, f"not {NOT_UTF8}")]
