@@ -1,11 +1,12 @@
 """Concepts of a vocabulary: `subjects` beside what its learnt scores find alone, and `auto` beside its own machines.
 
-    python -m benchmarks.bench_subjects [--auto] [kirjastonhoitaja] [makupalat] [tib-core.en]
+    python -m benchmarks.bench_subjects [--auto | --characters] [kirjastonhoitaja] [makupalat] [tib-core.en]
 
 Needs the corpora beside the repository, in ``../shared/data``. F1@5 is the mean over rows of the F1 of the five best
 concepts, as in Annif's `eval`; `unseen` is the share of true concepts without training rows among the first ten. With
 `--auto`, `auto` is trained with its own recipe, and then the best setting of each of its machines by itself, on the
-same rows. Each training has a process of its own, whose peak of memory includes the features of all rows.
+same rows. With `--characters` the terms of the other tables are lemmas and runs of three to five characters.
+Each training has a process of its own, whose peak of memory includes the features of all rows.
 """
 
 import argparse
@@ -182,12 +183,12 @@ def in_a_process(machine: Machine, problem: Problem, held: Held) -> tuple[list[s
     return row, trials
 
 
-def bench(corpus: str, *, auto: bool) -> None:
+def bench(corpus: str, *, auto: bool, characters: bool) -> None:
     file, language = CORPORA[corpus]
     train, test = parts(corpus)
     labels = [label for _, some in (*train, *test) for label in some]
     concepts, names = vocabulary(file, labels, language)
-    recipe = TextRecipe(lemmas=(language,))
+    recipe = TextRecipe(lemmas=(language,), char_ngrams=(3, 5) if characters else None)
     if auto:
         recipe = default_recipe("auto", len(concepts), language, named=bool(names))
     begun, block = time.process_time(), None
@@ -220,6 +221,7 @@ def bench(corpus: str, *, auto: bool) -> None:
         rows.append(in_a_process(Machine("subjects", "subjects", {}), problem, held)[0])
         rows.append(in_a_process(Machine("subjects, without names", "subjects", {}), problem.of_terms, held)[0])
     title = f"auto and its own machines on subjects: {corpus}" if auto else f"Subjects of a vocabulary: {corpus}"
+    title += ", with character n-grams" if characters else ""
     header = ["machine", "F1@5", "nDCG@10", "unseen", "training, processor s", "peak MB", "ms a text", "model MB"]
     write(title, header, rows, note)
 
@@ -227,7 +229,9 @@ def bench(corpus: str, *, auto: bool) -> None:
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("corpora", nargs="*", choices=[[], *CORPORA])
-    arguments.add_argument("--auto", action="store_true")
+    kinds = arguments.add_mutually_exclusive_group()
+    kinds.add_argument("--auto", action="store_true")
+    kinds.add_argument("--characters", action="store_true")
     given = arguments.parse_args()
     for chosen in given.corpora or CORPORA:
-        bench(chosen, auto=given.auto)
+        bench(chosen, auto=given.auto, characters=given.characters)

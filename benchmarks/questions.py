@@ -70,7 +70,7 @@ PAGES = (
         "answers",
         "Who answers best?",
         "Test rows that `auto`, single machines and other programs get right, all tuned on the same training rows.",
-        ("bench_quality", "bench_sets_quality", "bench_set_precision", "bench_sparsity"),
+        ("bench_quality", "bench_sets_quality", "bench_subjects", "bench_set_precision", "bench_sparsity"),
         (Dots("answers", "Who answers best: ", "", "program", "P@1", "P@1, %", None, PEERS, False),),
     ),
     Page(
@@ -130,7 +130,7 @@ PAGES = (
         "trees",
         "How fast and how good are machines over a label tree?",
         "One label of a tree, and sets of labels.",
-        ("bench_transfer", "bench_hm3", "bench_hierarchies", "bench_subjects"),
+        ("bench_transfer", "bench_hm3", "bench_hierarchies"),
         (Dots("trees", "Machines over a label tree", "set", "method", "s", "seconds to a gap of 1 %"),),
     ),
     Page(
