@@ -336,5 +336,5 @@ def test_nothing_of_a_large_file_is_sent_under_a_name_that_is_taken(big: Any) ->
 def test_another_file_is_not_taken_for_the_rest(big: Any) -> None:
     service, path = big
     begun = service.uploads.begin(7)
-    with pytest.raises(ClientError, match=r"is of 7 bytes, the file has"):
+    with pytest.raises(ClientError, match=r"has 7 bytes, but the file has"):
         service.datasets.upload(path, "big", resume=begun.id)

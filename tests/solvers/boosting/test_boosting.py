@@ -108,8 +108,8 @@ def test_the_objective_never_rises_and_threads_change_no_bit(name, params, monke
 def test_a_model_is_made_of_the_bins_that_training_has_used(monkeypatch):
     problem, made = noisy(), []
     method, other = boost("multiboost_cw", max_epochs=5), noisy(k=3)
-    of = Bins.of
-    monkeypatch.setattr(Bins, "of", lambda X, limit: made.append(X.shape[0]) or of(X, limit))
+    from_matrix = Bins.from_matrix
+    monkeypatch.setattr(Bins, "from_matrix", lambda X, limit: made.append(X.shape[0]) or from_matrix(X, limit))
     *_, step = method.steps(problem)
     model = method.model(problem, step.state)
     assert made == [300]
