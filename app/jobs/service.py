@@ -309,4 +309,7 @@ def _check_pools(session: Session, request: TrainRequest) -> None:
     pools = slots.pools(session)
     if len(pools) < request.shards:
         named = f": {', '.join(pools)}" if pools else ""
-        raise Conflict(f"{request.shards} shards need as many pools of workers; {len(pools)} are running{named}")
+        raise Conflict(
+            f"{request.shards} shards need as many pools of workers; {len(pools)} are running{named}. "
+            f"polymargin up --shards {request.shards} starts them"
+        )

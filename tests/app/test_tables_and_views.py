@@ -225,7 +225,10 @@ def test_errors_are_short_in_a_notebook_and_have_no_chain(canned: Canned) -> Non
         client.solvers()
     assert away.value.__suppress_context__
     canned.answer("GET /solvers", {"something": "else"})
-    with Client() as client, pytest.raises(UnexpectedAnswerError, match=r"not a SolverList.*items: Field required") as odd:
+    with (
+        Client() as client,
+        pytest.raises(UnexpectedAnswerError, match=r"not a SolverList.*items: Field required") as odd,
+    ):
         client.solvers()
     assert len(str(odd.value).splitlines()) == 1
     lines = odd.value._render_traceback_()

@@ -63,7 +63,9 @@ def test_a_job_in_shards_needs_pools(client: TestClient, letters: str) -> None:
         client.post("/api/v1/jobs", json={"dataset": letters, "model": "a", "solver": "weston_watkins", "shards": 2}),
         409,
     )
-    assert document["detail"] == "2 shards need as many pools of workers; 0 are running"
+    assert document["detail"] == (
+        "2 shards need as many pools of workers; 0 are running. polymargin up --shards 2 starts them"
+    )
 
 
 def test_a_job_in_shards_is_not_trained_once_more_on_all_rows(client: TestClient, letters: str) -> None:

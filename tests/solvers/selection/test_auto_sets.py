@@ -163,7 +163,7 @@ def test_numbers_of_scored_nodes_that_do_not_rise_are_refused():
     whole, _ = with_absent(small_sets(n=60))
     _, model = run(whole, candidates=CANDIDATES[:1])
     arrays = model.arrays()
-    with pytest.raises(ArrayFault, match="array scored does not rise"):
+    with pytest.raises(ArrayFault, match="array scored is not strictly increasing"):
         SetPoolModel.from_arrays(model.classes, model.n_features, arrays | {"scored": arrays["scored"][::-1]})
 
 
