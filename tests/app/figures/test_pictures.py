@@ -31,4 +31,4 @@ def test_every_chart_of_the_pages_is_had_as_svg_and_png(models: TestClient) -> N
         assert models.get(f"{URL}/{figure}", params=query).content == svg.content
     problem(models.get(f"{URL}/job", params={"job": "none"}), 404)
     refused = problem(models.get(f"{URL}/spread", params={"dataset": "letters", "of": "labels"}), 409)
-    assert "of the labels of this dataset: each row has one" in refused["detail"]
+    assert "the labels of this dataset are not recorded: each row has one" in refused["detail"]
