@@ -105,7 +105,7 @@ def test_a_label_column_that_is_not_clear_is_asked_for(
 def test_columns_of_0_and_1_and_cells_with_several_labels_are_proposed(
     page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:
-    flags, sets = tmp_path / "flags.csv", tmp_path / "sets.csv"
+    flags, sets = tmp_path / "two-flags.csv", tmp_path / "joined-labels.csv"
     flags.write_text("text,rude,loud\n" + "".join(f"remark {n},{n % 2},{n % 3 % 2}\n" for n in range(30)))
     sets.write_text("label,text\n" + "".join(f"{('a;b', 'b;c', 'c')[n % 3]},remark {n}\n" for n in range(30)))
     page.goto(f"{service.url}/datasets")
@@ -119,13 +119,13 @@ def test_columns_of_0_and_1_and_cells_with_several_labels_are_proposed(
     assert [page.get_by_label(f"Role of {name}").input_value() for name in ("rude", "loud")] == ["indicator"] * 2
     page.get_by_role("button", name="Upload").click()
     page.locator("#histogram[data-points]").wait_for()
-    assert {each.label for each in client.datasets.statistics("flags").classes} == {"rude", "loud"}
+    assert {each.label for each in client.datasets.statistics("two-flags").classes} == {"rude", "loud"}
     page.goto(f"{service.url}/datasets")
     page.get_by_label("Drop a file here").set_input_files(sets)
     page.get_by_text("several labels with ; between").wait_for()
     page.get_by_role("button", name="Upload").click()
     page.locator("#histogram[data-points]").wait_for()
-    assert {each.label for each in client.datasets.statistics("sets").classes} == {"a", "b", "c"}
+    assert {each.label for each in client.datasets.statistics("joined-labels").classes} == {"a", "b", "c"}
 
 
 def test_the_columns_of_a_file_are_named_in_the_form(
