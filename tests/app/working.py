@@ -86,3 +86,12 @@ def living_in(folder: Path) -> Iterator[None]:
         yield
         dispose()
     settings.cache_clear()
+
+
+def evaluate(client: TestClient, **request: object) -> str:
+    """The id of an evaluation, which is over."""
+    response = client.post("/api/v1/jobs", json={"kind": "evaluate", "resamples": 20, **request})
+    assert response.status_code == 202, response.text
+    id: str = response.json()["id"]
+    run(id)
+    return id

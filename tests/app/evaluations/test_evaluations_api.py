@@ -1,15 +1,7 @@
 from asking import TestClient, problem
-from working import run, trained
+from working import evaluate, run, trained
 
 URL = "/api/v1/jobs"
-
-
-def evaluate(client: TestClient, **request: object) -> str:
-    response = client.post(URL, json={"kind": "evaluate", "resamples": 20, **request})
-    assert response.status_code == 202, response.text
-    id: str = response.json()["id"]
-    run(id)
-    return id
 
 
 def test_an_evaluation_is_asked_for_as_a_job_and_looked_at(models: TestClient) -> None:

@@ -2,8 +2,7 @@
 
 import pytest
 from asking import TestClient, problem
-from test_evaluations_api import evaluate
-from working import train
+from working import evaluate, train
 
 URL = "/api/v1/figures"
 
