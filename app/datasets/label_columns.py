@@ -40,8 +40,8 @@ _KNOWING = (
     "other_columns", "infer_columns",
 )  # fmt: skip
 _SHOWN_COLUMNS, _CHARACTERS = 50, 60
-# the answer to the question for the label column: each column of 0 and 1 is one label
-_INDICATORS = "all of 0 and 1"
+# an answer to the question for the label column: each of these columns is one label
+_INDICATORS = "each column of 0 and 1"
 
 
 def shows_columns(path: Path, format: str | None, options: Options) -> bool:

@@ -7,10 +7,7 @@ by their names, and then their values must fit.
 from __future__ import annotations
 
 import itertools
-import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,9 +23,6 @@ from app.datasets.column_names import (
     labels_by_name,
 )
 from app.datasets.schemas import (
-    EXTENSIONS,
-    MOST_SAMPLE_BYTES,
-    SAMPLE_BYTES,
     ColumnRole,
     DatasetFormat,
     ImportOptions,
@@ -36,10 +30,7 @@ from app.datasets.schemas import (
     ProposedColumns,
     TableSample,
 )
-from app.formats.annotation_keys import is_annotations
 from app.formats.columns import indicator_columns
-from app.formats.csv_header import DELIMITERS, cells_of, has_annif_header
-from app.formats.detection import binary_format, check_encoding, check_format
 from app.formats.inference import (
     DATES,
     DISTINCT,
@@ -51,11 +42,10 @@ from app.formats.inference import (
     rows_of_json,
 )
 from app.formats.label_forms import joined_by, looks_like_list
-from app.formats.plain_file import MostUnpacked, first_bytes
+from app.formats.plain_file import MostUnpacked
 from app.formats.registry import FORMATS
-from app.formats.source_columns import NAMED
 from app.formats.table import FormatError, row_error, shorten
-from app.formats.window import BOM, NOT_UTF8
+from app.formats.table_samples import plain_sample
 from app.plurals import counted
 
 MOST_COLUMNS = 200
@@ -157,7 +147,7 @@ def propose_columns(content: bytes, sample: TableSample) -> ProposedColumns:
     FormatError
         The content is no table, or a column that the options name is not there.
     """
-    with _plain(content, sample) as (path, format):
+    with plain_sample(content, sample) as (path, format):
         options = cast(ImportOptions, sample)
         found = first_values(path, format, options, _MOST_UNPACKED)
         if names_own_features(format, found):
@@ -200,84 +190,6 @@ def propose_columns(content: bytes, sample: TableSample) -> ProposedColumns:
             **_label_options(columns.get(label or ""), options, format),
         },
     )
-
-
-@contextmanager
-def _plain(content: bytes, sample: TableSample) -> Iterator[tuple[Path, DatasetFormat]]:
-    """A file of the content, unpacked and in UTF-8, without the record that is cut off; and its format."""
-    with _in_memory(content) as path:
-        head = first_bytes(path, MOST_SAMPLE_BYTES if _is_binary(content) else SAMPLE_BYTES)
-    format = _format(head, sample)
-    if format not in NAMED:
-        raise row_error(1, f"files of the format {format} have no columns to choose")
-    if FORMATS[format].is_text:
-        head = head if sample.encoding == "utf-8" else head.decode(sample.encoding, "replace").encode()
-        _check_utf8(head)
-        # the end of a piece is in the middle of a row
-        end = head.rfind(b"\n") + 1
-        head = head[:end] if head.count(b"\n", 0, end) > 1 else head
-    with _in_memory(head) as path:
-        yield path, format
-
-
-def _check_utf8(head: bytes) -> None:
-    try:
-        head.decode()
-    except UnicodeDecodeError as error:
-        if error.start < len(head) - 3:  # else a character is cut off
-            raise row_error(1 + head.count(b"\n", 0, error.start), f"not {NOT_UTF8}") from None
-
-
-def _is_binary(content: bytes) -> bool:
-    try:
-        return binary_format(content[:1024]) is not None
-    except FormatError:
-        return False
-
-
-@contextmanager
-def _in_memory(content: bytes) -> Iterator[Path]:
-    with open(os.memfd_create("table"), "w+b") as file:
-        file.write(content)
-        file.flush()
-        yield Path(f"/proc/self/fd/{file.fileno()}")
-
-
-def _format(head: bytes, sample: TableSample) -> DatasetFormat:
-    """The format as given, of the file's extension or of the content."""
-    name = re.sub(r"\.(gz|bz2|xz|zst)$", "", (sample.file or "").lower())
-    by_name = EXTENSIONS.get(name.rpartition(".")[2])
-    found = binary_format(head)
-    if found is not None:
-        if sample.format is not None:
-            check_format(head, sample.format, sample)
-        return found
-    format = sample.format or by_name
-    if format is not None and not FORMATS[format].is_text:
-        raise row_error(1, f"the file does not begin like {format}")
-    check_encoding(head, sample)
-    text = head.removeprefix(BOM).decode(sample.encoding, "replace")
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines:
-        raise row_error(1, "the file is empty or has only blank lines")
-    if sample.format is None and format in ("csv", "tsv", "jsonl", None):
-        if is_annotations(lines, sample):
-            return "annotations"
-        if has_annif_header(lines[0]) or (format == "tsv" and _fits("annif", lines, sample)):
-            return "annif"
-    if format is not None:
-        return format
-    for name in ("jsonl", *(name for name in FORMATS if name not in NAMED)):
-        if _fits(name, lines, sample):
-            return FORMATS[name].name
-    if any(len(cells_of(lines[0], mark)) > 1 for mark in DELIMITERS.values()) or lines[0].startswith("sep="):
-        return "csv"
-    raise row_error(1, "the first line is not a header with several columns")
-
-
-def _fits(format: str, lines: Sequence[str], sample: TableSample) -> bool:
-    recognises = FORMATS[format].recognises
-    return recognises is not None and recognises(lines, sample)
 
 
 def _first_rows(path: Path, format: DatasetFormat, found: Mapping[str, Sequence[Any]]) -> Mapping[str, list[Any]]:
@@ -441,7 +353,7 @@ def _label_options(
 
 def _why_label(name: str, values: _Values) -> str:
     if labels_by_name([name]) or name == ImportOptions().label_column:
-        parted = f", several labels with {values.separator} between" if values.separator is not None else ""
+        parted = f", several labels separated by {values.separator}" if values.separator is not None else ""
         return f"named like a label{parted}"
     return f"{counted(values.n_levels, 'different value')} in {counted(len(values.present), 'row')}"
 

@@ -187,8 +187,8 @@ def _of_languages(found: Languages) -> Iterator[tuple[str, str]]:
     if not found.shares:
         yield (
             "language_unclear",
-            "the language of the texts is not clear, as of short texts in several languages, names or codes: nothing "
-            "checks that stems and stop words are of it; text.language says it where letters depend on it (tr, az, lt)",
+            "the language of the texts is not clear, as with short texts in several languages, names or codes: stems "
+            "and stop words cannot be checked against it; set text.language where its letter case matters (tr, az, lt)",
         )
     many = [each for each in found.shares if each.share >= _SECOND_LANGUAGE and each.language != "other"]
     if len(many) > 1:

@@ -122,7 +122,7 @@ def test_columns_of_0_and_1_and_cells_with_several_labels_are_proposed(
     assert {each.label for each in client.datasets.statistics("two-flags").classes} == {"rude", "loud"}
     page.goto(f"{service.url}/datasets")
     page.get_by_label("Drop a file here").set_input_files(sets)
-    page.get_by_text("several labels with ; between").wait_for()
+    page.get_by_text("several labels separated by ;").wait_for()
     page.get_by_role("button", name="Upload").click()
     page.locator("#histogram[data-points]").wait_for()
     assert {each.label for each in client.datasets.statistics("joined-labels").classes} == {"a", "b", "c"}
