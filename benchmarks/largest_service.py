@@ -31,7 +31,7 @@ Row = list[object]
 
 def measured(folder: Path, small: Sequence[Path], machine: str, params: dict[str, Any], shards: int) -> list[Row]:
     """A row for each phase from the files in ``folder`` to answers, behind all phases of the ``small`` ones."""
-    with tempfile.TemporaryDirectory() as home, _serving(Path(home, "home"), shards) as (client, pid):
+    with tempfile.TemporaryDirectory() as home, serving(Path(home, "home"), shards) as (client, pid):
         for number, one in enumerate(small):
             phases(client, pid, f"small-{number}", one, machine, params, shards)
         return phases(client, pid, "largest", folder, machine, params, shards)
@@ -169,7 +169,7 @@ def descendants(pid: int) -> list[int]:
 
 
 @contextmanager
-def _serving(home: Path, shards: int) -> Iterator[tuple[Any, int]]:
+def serving(home: Path, shards: int) -> Iterator[tuple[Any, int]]:
     """A service in the folder ``home``, a client of it, and the process that has started all others."""
     from app.client import Client
 

@@ -82,6 +82,12 @@ PAGES = (
         (Dots("serving", "Serving: requests a second", "request", "endpoint", "requests/s", "requests a second"),),
     ),
     Page(
+        "waiting",
+        "What does a person wait for?",
+        "From a file of texts to the first and to the best prediction, by phase.",
+        ("bench_waiting",),
+    ),
+    Page(
         "import",
         "How fast are files read?",
         "Uploaded files to arrays, texts to TF-IDF.",
