@@ -7,13 +7,12 @@ from sqlalchemy.orm import Session
 from app.datasets.schemas import DatasetRow, DatasetRows
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.datasets.versions import require_ready
-from app.errors import InvalidInput
 from app.formats.labels import PARTS
 from app.store import tables
 from app.store.corpus import MOST_LISTED, ClassCounts, Corpus, open_corpus
 from app.store.db import reading
 from app.store.files import files
-from app.store.lookup import by_ref
+from app.store.lookup import by_ref, check_range
 
 MAX_ROWS = 1000
 MAX_WHOLE_ROWS = 20
@@ -57,8 +56,7 @@ def rows(session: Session, ref: str, offset: int = 0, limit: int = 20, whole: bo
 
     Raises NotFound, Conflict and InvalidInput.
     """
-    if offset < 0 or not 1 <= limit <= MAX_ROWS:
-        raise InvalidInput(f"offset must be 0 or more and limit 1 to {MAX_ROWS}; got offset {offset} and limit {limit}")
+    check_range(offset, limit, MAX_ROWS)
     limit = min(limit, MAX_WHOLE_ROWS) if whole else limit
     corpus = corpus_of(session, ref)
     return DatasetRows(
