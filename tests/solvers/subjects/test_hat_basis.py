@@ -22,7 +22,8 @@ def numbers(n: int) -> np.ndarray:
 def test_columns_are_centred_and_scaled() -> None:
     X = numbers(1000)
     _, phi = HatBasis.fit(X, CROSSED)
-    assert phi.dtype == np.float32 and np.allclose(phi.mean(axis=0, dtype=np.float64), 0.0, atol=1e-5)
+    assert phi.dtype == np.float32
+    assert np.allclose(phi.mean(axis=0, dtype=np.float64), 0.0, atol=1e-5)
     assert np.all(phi.std(axis=0, dtype=np.float64) < 1.0 + 1e-4)
 
 
