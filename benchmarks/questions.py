@@ -74,6 +74,18 @@ PAGES = (
         (Dots("answers", "Who answers best: ", "", "program", "P@1", "P@1, %", None, PEERS, False),),
     ),
     Page(
+        "curation",
+        "What does the coding desk save?",
+        "Labels that are needed, wrong labels that are found, and precisions that were promised.",
+        ("bench_curation",),
+        (
+            Dots(
+                "curation", "How many labels are needed?", "set", "rows chosen by", "of random's",
+                "labels, as a share of what random rows need", 1.0, log=False,
+            ),
+        ),
+    ),
+    Page(
         "serving",
         "How fast are answers served?",
         "Requests a second, latency against load, first answers, and serving while jobs train.",

@@ -124,7 +124,8 @@ def chosen_label_column(path: Path, format: str | None, options: Options) -> str
         detail = (
             f"the table has no column {default!r}; its columns are {shown}. Did you mean --label-column {proposed}?"
         )
-        raise typer.BadParameter(f"{detail} (--unlabelled reads rows without labels)", param_hint="--label-column")
+        ways = "--unlabelled reads rows without labels; if the first line is a row, write the columns' names before it"
+        raise typer.BadParameter(f"{detail} ({ways})", param_hint="--label-column")
     typer.echo(f"The table has no column {default!r}. Its columns are {shown}.", err=True)
     answer = _asked(names, proposed)
     typer.echo(f"Next time: {with_options(['polymargin', *sys.argv[1:]], {'label_column': answer})}", err=True)

@@ -14,6 +14,7 @@ from app.datasets.schemas import EXTENSIONS, ImportOptions
 from app.figures.distribution_charts import intervals, overlaps, spreads
 from app.formats.registry import FORMATS
 from app.http.parameters import Db, PageToken, Ref
+from app.models import service as models
 from app.web.rendering import Call, render
 from app.web.routing import pages
 
@@ -60,7 +61,7 @@ def _yes(value: bool) -> str:
 router = pages()
 
 _FORMATS = [("", "by its content"), *((name, entry.title) for name, entry in FORMATS.items())]
-PAGE_SIZE, N_ROWS, N_CLASSES = 50, 20, 1000
+PAGE_SIZE, N_ROWS, N_CLASSES, MOST_OFFERED = 50, 20, 1000, 1000
 
 
 @router.get("/datasets", dependencies=[VIEWER])
@@ -82,6 +83,9 @@ def show_dataset(
     ready = dataset.state == "ready"
     statistics = dataset_rows.statistics(session, ref, 0, N_CLASSES) if ready else None
     rows = dataset_rows.rows(session, ref, offset, N_ROWS) if ready else None
+    trained = [each for each in models.page(session, MOST_OFFERED).items if each.latest is not None] if ready else []
+    # those trained on these rows come first
+    trained.sort(key=lambda each: each.latest is None or each.latest.dataset != dataset.id)
     call = Call(f"/datasets/{dataset.name}", f"client.datasets.get({dataset.name!r})")
     if ready:
         python = f"client.datasets.statistics({dataset.name!r})"
@@ -98,5 +102,6 @@ def show_dataset(
         overlaps=overlaps(statistics) if statistics else [],
         intervals=intervals,
         extensions=EXTENSIONS,
+        models=trained,
         call=call,
     )

@@ -1,19 +1,20 @@
 """Rows of datasets for display, and their statistics."""
 
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from app.datasets.schemas import DatasetRow, DatasetRows
-from app.datasets.statistics_schemas import DatasetStatistics
+from app.datasets.statistics_schemas import DatasetStatistics, Languages
 from app.datasets.versions import require_ready
-from app.errors import InvalidInput
 from app.formats.labels import PARTS
 from app.store import tables
 from app.store.corpus import MOST_LISTED, ClassCounts, Corpus, open_corpus
 from app.store.db import reading
 from app.store.files import files
-from app.store.lookup import by_ref
+from app.store.languages import languages
+from app.store.lookup import by_ref, check_range
 
 MAX_ROWS = 1000
 MAX_WHOLE_ROWS = 20
@@ -34,7 +35,7 @@ def statistics(session: Session, ref: str, offset: int = 0, limit: int = MOST_LI
     """
     with reading(session):
         row = _ready(session, ref)
-    found = DatasetStatistics.model_validate(row.statistics)
+    found = version_statistics(row)
     if min(offset + limit, found.n_classes) <= len(found.classes):
         found.classes = found.classes[offset : offset + limit]
     else:
@@ -42,6 +43,23 @@ def statistics(session: Session, ref: str, offset: int = 0, limit: int = MOST_LI
         found.classes = ClassCounts.from_rows(open_corpus(files(), row.path)).listed(offset, offset + limit)
     found.test_only_labels = found.test_only_labels[:MOST_LISTED]
     return found
+
+
+def version_statistics(row: tables.DatasetVersion | tables.Dataset) -> DatasetStatistics:
+    """Statistics of the rows of a version, or of a dataset's newest one.
+
+    Releases that did not detect languages have stored none; these are detected now.
+    """
+    found = DatasetStatistics.model_validate(row.statistics)
+    if row.path is None or "languages" in (row.statistics or {}):
+        return found
+    return found.model_copy(update={"languages": _languages(row.path)})
+
+
+@lru_cache(maxsize=1024)
+def _languages(path: str) -> Languages | None:
+    texts = open_corpus(files(), path).texts
+    return None if texts is None else languages(texts)
 
 
 def class_counts(row: tables.DatasetVersion) -> ClassCounts:
@@ -57,8 +75,7 @@ def rows(session: Session, ref: str, offset: int = 0, limit: int = 20, whole: bo
 
     Raises NotFound, Conflict and InvalidInput.
     """
-    if offset < 0 or not 1 <= limit <= MAX_ROWS:
-        raise InvalidInput(f"offset must be 0 or more and limit 1 to {MAX_ROWS}; got offset {offset} and limit {limit}")
+    check_range(offset, limit, MAX_ROWS)
     limit = min(limit, MAX_WHOLE_ROWS) if whole else limit
     corpus = corpus_of(session, ref)
     return DatasetRows(

@@ -7,14 +7,13 @@ from sqlalchemy.orm import Session, defer
 
 from app.datasets import rows as dataset_rows
 from app.datasets import versions as dataset_versions
-from app.errors import InvalidInput
 from app.evaluations.schemas import Mistake, Mistakes
 from app.evaluations.service import MISTAKES
 from app.store import tables
 from app.store.corpus import Corpus, open_corpus
 from app.store.db import reading
 from app.store.files import files
-from app.store.lookup import by_id
+from app.store.lookup import by_id, check_range
 
 MAX_MISTAKES = 100
 
@@ -29,10 +28,7 @@ def mistakes(session: Session, id: str, offset: int = 0, limit: int = 20) -> Mis
     InvalidInput
         ``offset`` is negative, or ``limit`` not from 1 to 100.
     """
-    if offset < 0 or not 1 <= limit <= MAX_MISTAKES:
-        raise InvalidInput(
-            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_MISTAKES}, were expected"
-        )
+    check_range(offset, limit, MAX_MISTAKES)
     V = tables.DatasetVersion
     with reading(session):
         row = by_id(session, tables.Evaluation, id)

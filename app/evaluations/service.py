@@ -23,7 +23,7 @@ from app.models import service as models
 from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, reading
-from app.store.lookup import by_id, by_ref, moment, newest
+from app.store.lookup import by_id, by_ref, check_range, moment, newest
 from solvers.metrics.label_table import ratio
 
 E, L, C = tables.Evaluation, tables.EvaluationLabel, tables.EvaluationConfusion
@@ -134,10 +134,7 @@ def labels(
     session: Session, id: str, offset: int = 0, limit: int = 100, level: int | None = None, order: LabelOrder = "f1"
 ) -> EvaluatedLabels:
     """The table of labels, of one level or all; raises NotFound and InvalidInput."""
-    if offset < 0 or not 1 <= limit <= MAX_LABELS:
-        raise InvalidInput(
-            f"offset {offset} and limit {limit} are given; 0 or more, and 1 to {MAX_LABELS}, were expected"
-        )
+    check_range(offset, limit, MAX_LABELS)
     where = [L.evaluation_id == id] + ([] if level is None else [L.level == level])
     with reading(session):
         by_id(session, E, id)

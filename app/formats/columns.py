@@ -98,7 +98,10 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
             shown = ", ".join(f"'{shorten(name)}'" for name in names[:5]) + (", ..." if len(names) > 5 else "")
             detail = f"no column '{shorten(wanted)}' among the {len(names)} columns of the header ({shown}){hint}"
             if wanted == ImportOptions.model_fields["label_column"].default and not hint:
-                detail += "; pass label_column to name the label column, or unlabelled=true for rows without labels"
+                detail += (
+                    "; pass label_column to name the label column, or unlabelled=true for rows without labels; if the "
+                    "first line is a row, write the columns' names before it"
+                )
             raise row_error(1, detail)
     label = None if options.unlabelled else place[options.label_column]
     labels = [place[name] for name in indicators]

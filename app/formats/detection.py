@@ -19,6 +19,9 @@ _XML = (
     "the file is XML or HTML without MARC records: MARCXML is the XML that a dataset may have; SKOS, ClaML and MeSH's "
     "descriptors are uploaded as hierarchies"
 )
+_WEB_PAGE = (
+    "the file is a web page, not a table: its address may ask to sign in first, or show the file instead of sending it"
+)
 _FOREIGN = (
     (b"%PDF", "a PDF document; expected a table of rows"),
     (b"\xd0\xcf\x11\xe0", "an old Excel or Office document: save it as .xlsx or CSV"),
@@ -73,6 +76,7 @@ def declared_format(path: Path, options: ImportOptions) -> DatasetFormat:
         return found
     check_encoding(head, options)
     text = head.removeprefix(BOM).decode(options.encoding, "replace")
+    _refuse_web_page(head)
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise row_error(1, "the file is empty or has only blank lines")
@@ -95,10 +99,19 @@ def check_format(head: bytes, format: str, options: ImportOptions) -> None:
     found = binary_format(head)
     if found is None and not FORMATS[format].is_text:
         raise row_error(1, f"the file does not begin like {format}")
+    if format in ("xlsx", "ods") and found in ("archive", "npz"):
+        raise row_error(1, "the file is a zip archive without a workbook: save it again in a spreadsheet program")
     if found is not None and found != format:
         raise row_error(1, f"the file begins like {found}, not like {format}: pass format={found}, or leave format out")
     if found is None:
         check_encoding(head, options)
+        if format in ("csv", "tsv"):
+            _refuse_web_page(head)
+
+
+def _refuse_web_page(head: bytes) -> None:
+    if head.removeprefix(BOM).lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):
+        raise row_error(1, _WEB_PAGE)
 
 
 def check_encoding(head: bytes, options: ImportOptions) -> None:

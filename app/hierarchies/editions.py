@@ -9,11 +9,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.concurrency import comparing
-from app.hierarchies.nodes import check_range
+from app.hierarchies.nodes import MAX_NODES
 from app.hierarchies.schemas import Change, Changes, LabelChange
 from app.store import tables
 from app.store.db import reading
-from app.store.lookup import by_ref
+from app.store.lookup import by_ref, check_range
 
 Facts = Mapping[str, Any]
 
@@ -62,7 +62,7 @@ def changes(
     TooMany
         Others are compared.
     """
-    check_range(offset, limit)
+    check_range(offset, limit, MAX_NODES)
     with comparing.acquire():
         with reading(session):
             new, old = (_edition(session, by_ref(session, tables.Hierarchy, each).id) for each in (ref, since))

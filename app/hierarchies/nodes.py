@@ -10,11 +10,11 @@ from sqlalchemy.orm import Session, defer
 
 from app.datasets import versions as dataset_versions
 from app.datasets.rows import class_counts
-from app.errors import InvalidInput, NotFound
+from app.errors import NotFound
 from app.hierarchies.schemas import HierarchyNode, HierarchyNodes
 from app.store import tables
 from app.store.db import reading
-from app.store.lookup import by_ref
+from app.store.lookup import by_ref, check_range
 from solvers.labels.taxonomy import ROOT
 
 N = tables.HierarchyNode
@@ -43,7 +43,7 @@ def nodes(
     InvalidInput
         ``offset`` or ``limit`` is out of range.
     """
-    check_range(offset, limit)
+    check_range(offset, limit, MAX_NODES)
     with reading(session):
         owner = by_ref(session, tables.Hierarchy, ref)
         of_owner = N.hierarchy_id == owner.id
@@ -106,14 +106,6 @@ def _rows_below(session: Session, id: str, dataset: str) -> NDArray[np.int64]:
         if rows[number].parent >= 0:
             found[rows[number].parent] += found[number]
     return found
-
-
-def check_range(offset: int, limit: int) -> None:
-    """Raise InvalidInput unless offset and limit are valid."""
-    if offset < 0 or not 1 <= limit <= MAX_NODES:
-        raise InvalidInput(
-            f"offset must be 0 or more and limit 1 to {MAX_NODES}; got offset {offset} and limit {limit}"
-        )
 
 
 def _counts(session: Session, id: str, numbers: list[int]) -> dict[int, int]:

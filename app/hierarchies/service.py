@@ -17,7 +17,7 @@ from app.formats.hierarchies.apart import TooManyWaitError, read_hierarchy
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
-from app.hierarchies.nodes import check_range
+from app.hierarchies.nodes import MAX_NODES
 from app.hierarchies.schemas import Hierarchy, NewHierarchy, RetiredLabel, RetiredLabels
 from app.jobs import in_use
 from app.plurals import counted
@@ -25,7 +25,7 @@ from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload
-from app.store.lookup import by_ref, moment, newest, require_owner
+from app.store.lookup import by_ref, check_range, moment, newest, require_owner
 from solvers.labels.taxonomy import Taxonomy
 
 _INSERTED_AT_ONCE = 10_000
@@ -154,7 +154,7 @@ def taxonomy(session: Session, id: str) -> Taxonomy | None:
 
 def retired(session: Session, ref: str, offset: int = 0, limit: int = 100) -> RetiredLabels:
     """Deprecated labels without a place in the tree, by name, ``offset`` to ``offset + limit``; raises as ``nodes``."""
-    check_range(offset, limit)
+    check_range(offset, limit, MAX_NODES)
     R = tables.RetiredLabel
     with reading(session):
         owner = by_ref(session, tables.Hierarchy, ref)

@@ -59,6 +59,8 @@ def show_job(request: Request, session: Db, id: Id) -> Response:
         job=job,
         final=job.state in FINAL_STATES,
         may_change=own or principal.role in ("editor", "admin"),
+        # the kind of rows that the page lists
+        listed=job.kind if job.state == "succeeded" and job.kind in ("wrong_labels", "suggest_rows") else None,
         datasets=datasets.names(session, [job.dataset]),
         call=Call(f"/jobs/{id}/steps", f"client.jobs.get({id!r}).steps()"),
     )

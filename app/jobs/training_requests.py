@@ -10,7 +10,7 @@ from app.datasets import versions as dataset_versions
 from app.datasets.import_options import main_language, with_language
 from app.datasets.number_scaling import DefaultScaling, default_scaling
 from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe, default_recipe
-from app.datasets.rows import class_counts
+from app.datasets.rows import class_counts, version_statistics
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
 from app.hierarchies.label_checks import check_labels
@@ -118,7 +118,7 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
     if request.hierarchy is not None:
         hierarchy = by_ref(session, tables.Hierarchy, request.hierarchy, lock=lock)
     version = dataset_versions.resolve_version(session, dataset, request.dataset_version)
-    statistics = DatasetStatistics.model_validate(version.statistics)
+    statistics = version_statistics(version)
     start = warm_starts.resolve(session, request, solver, dataset, version.number)
     resolved = Resolved(dataset, version.number, hierarchy, solver, statistics, class_counts(version), start)
     _check_dataset(session, request, resolved)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.datasets.statistics_schemas import Languages, LanguageShare
-from app.formats.table import Texts
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
+
+    from app.formats.table import Texts
+    from app.store.segments import SegmentedTexts
 
 _SAMPLE = 1000
 _LETTERS = 1000
@@ -30,7 +32,7 @@ _MIXTURE_STEPS = 100
 _NO_LANGUAGE = "zxx"
 
 
-def languages(texts: Texts) -> Languages | None:
+def languages(texts: Texts | SegmentedTexts) -> Languages | None:
     """The languages of an even sample of texts; without shares if they are not clear, None if the texts are too short.
 
     Each long text is evidence of its own. Where fewer than twenty are clear, all texts of the sample are evidence
@@ -38,7 +40,7 @@ def languages(texts: Texts) -> Languages | None:
 
     Parameters
     ----------
-    texts : Texts, shape (n_rows,)
+    texts : Texts or SegmentedTexts, shape (n_rows,)
     """
     rows = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _SAMPLE)).astype(np.int64))
     sample = [texts[int(row)][:_LETTERS] for row in rows]

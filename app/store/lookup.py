@@ -39,6 +39,12 @@ Named = TypeVar("Named", tables.Dataset, tables.Hierarchy, tables.Model, tables.
 MAX_PAGE = 1000
 
 
+def check_range(offset: int, limit: int, most: int) -> None:
+    """Raise InvalidInput unless offset is 0 or more and limit from 1 to ``most``."""
+    if offset < 0 or not 1 <= limit <= most:
+        raise InvalidInput(f"offset must be 0 or more and limit 1 to {most}; got offset {offset} and limit {limit}")
+
+
 def by_ref(session: Session, table: type[Named], ref: str, *options: ORMOption, lock: bool = False) -> Named:
     """The row whose id or name is ``ref``; ``lock`` holds it to the end of the transaction.
 
@@ -80,7 +86,7 @@ def newest(
     Raises
     ------
     InvalidInput
-        The size is out of range, or the token is none that a page gave.
+        The size is out of range, or the token does not come from a page.
     """
     if not 1 <= page_size <= MAX_PAGE:
         raise InvalidInput(f"page_size must be 1 to {MAX_PAGE}; got {page_size}")

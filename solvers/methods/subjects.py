@@ -301,8 +301,9 @@ def _chosen(numbers: NDArray[np.float32], true: Bools, begin: Ints, most: int) -
     """The candidates that a plain ranker puts first in each row, and all true ones: bool, shape (n_pairs,)."""
     if np.diff(begin).max(initial=0) <= most:
         return np.ones(len(true), bool)
-    centred = (numbers - numbers.mean(axis=0)) / np.maximum(numbers.std(axis=0), _LEAST_DEVIATION)
-    phi = np.concatenate([centred, np.ones((len(centred), 1), np.float32)], axis=1)
+    phi = np.ones((len(numbers), len(FEATURES) + 1), np.float32)
+    np.subtract(numbers, numbers.mean(axis=0), out=phi[:, :-1])
+    phi[:, :-1] /= np.maximum(numbers.std(axis=0), _LEAST_DEVIATION)
     lists, w = Lists(phi, begin, true), np.zeros(len(FEATURES) + 1)
     for step, iterate in enumerate(logistic_steps(lists, _PLAIN_STRENGTH)):
         w = iterate.w

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 _QUANTILES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 0.98, 0.995, 0.999, 1.0)
 _MOST_ROWS, _MOSTLY_ZERO, _LEAST_DEVIATION = 100_000, 0.3, 0.15
+# rows that are converted at a time: the basis of all pairs is the largest array of a training, and exists once
+_BLOCK = 1 << 15
 
 
 class HatBasis:
@@ -45,8 +47,10 @@ class HatBasis:
             knots.append(np.unique(np.concatenate([np.zeros(int(apart)), places]).round(6)))
         basis = cls(knots, crossed, np.empty(0), np.empty(0))
         made = basis._raw(X)
-        basis.mean = made.mean(axis=0, dtype=np.float64)
-        basis.deviation = np.maximum(made.std(axis=0, dtype=np.float64), _LEAST_DEVIATION)
+        blocks = [made[at : at + _BLOCK] for at in range(0, len(made), _BLOCK)]
+        basis.mean = np.sum([block.sum(axis=0, dtype=np.float64) for block in blocks], axis=0) / len(made)
+        squares = np.sum([np.square(block - basis.mean).sum(axis=0) for block in blocks], axis=0)
+        basis.deviation = np.maximum(np.sqrt(squares / len(made)), _LEAST_DEVIATION)
         return basis, basis._scaled(made)
 
     def transform(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -65,9 +69,13 @@ class HatBasis:
         return made
 
     def _raw(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        parts = [self._hats(X[:, at].astype(np.float64), knots) for at, knots in enumerate(self.knots)]
-        crossed = [parts[number] * X[:, flag : flag + 1] for number, flag in self.crossed]
-        return np.concatenate([*parts, *crossed], axis=1)
+        made = np.empty((len(X), len(self.owners())), np.float32)
+        for begin in range(0, len(X), _BLOCK):
+            block = X[begin : begin + _BLOCK]
+            parts = [self._hats(block[:, at].astype(np.float64), knots) for at, knots in enumerate(self.knots)]
+            crossed = [parts[number] * block[:, flag : flag + 1] for number, flag in self.crossed]
+            np.concatenate([*parts, *crossed], axis=1, out=made[begin : begin + _BLOCK])
+        return made
 
     @staticmethod
     def _hats(values: NDArray[np.float64], knots: NDArray[np.float64]) -> NDArray[np.float32]:

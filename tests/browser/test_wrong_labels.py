@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import TEXTS, Service
+from browsing import PATIENCE_MS, TEXTS, Service
 
 from app.client import Client
 
@@ -55,3 +55,48 @@ def test_terms_of_a_class_are_shown_where_its_name_is_pressed(page: Any, service
     terms = page.locator("#terms")
     terms.get_by_role("columnheader", name="For water").wait_for()
     assert {"blue", "deep", "sea"} <= set(terms.get_by_role("rowheader").all_inner_texts())
+
+
+def test_a_dataset_page_finds_wrong_labels_and_corrects_them(
+    page: Any, client: Client, service: Service, tmp_path: Path
+) -> None:
+    file = tmp_path / "judged.jsonl"
+    file.write_bytes(TEXTS + b'{"text": "%s deep blue sea", "label": "vegetable"}\n' % EVIL.encode())
+    client.datasets.upload(file, "judged").wait()
+    client.train("judged", "judged", "weston_watkins", {"C": 1.0}).wait()
+    page.goto(f"{service.url}/datasets/judged")
+    card = page.locator("#curate")
+    assert card.get_by_label("Method").input_value() == "judged"
+    card.get_by_role("button", name="Find wrong labels").click()
+    found = page.locator("#mistakes")
+    found.get_by_text("Row 36").wait_for(timeout=PATIENCE_MS)
+    first = found.locator("li").first
+    assert "labelled vegetable, suggested water" in first.inner_text()
+    assert EVIL in first.locator(".text").inner_text()
+    assert "Most similar rows: water" in first.inner_text()
+    first.get_by_role("button", name="Suggestion is correct").click()
+    found.get_by_role("button", name="Correct row").click()
+    found.get_by_text("corrected: water").wait_for(timeout=PATIENCE_MS)
+    assert client.datasets.rows("judged", 36).rows[0].label == "water"
+    assert found.get_by_role("link", name="Train again").get_attribute("href") == "/train?dataset=judged"
+
+
+def test_a_dataset_page_chooses_rows_for_a_review_queue(
+    page: Any, client: Client, service: Service, tmp_path: Path
+) -> None:
+    waiting = tmp_path / "waiting-rows.csv"
+    waiting.write_text("text\n" + "\n".join(f"deep green sea {number}" for number in range(30)) + "\n")
+    client.datasets.upload(waiting, "waiting-rows", unlabelled=True).wait()
+    page.goto(f"{service.url}/datasets/waiting-rows")
+    card = page.locator("#curate")
+    assert card.get_by_role("button", name="Find wrong labels").count() == 0
+    card.get_by_label("Model").select_option("foods")
+    card.get_by_label("Rows").fill("5")
+    card.get_by_role("button", name="Choose rows").click()
+    chosen = page.locator("#suggested")
+    chosen.get_by_text("1 to 5 of 5 rows of waiting-rows").wait_for(timeout=PATIENCE_MS)
+    assert "deep green sea" in chosen.locator("tbody tr").first.inner_text()
+    chosen.get_by_label("Review queue").fill("label-next")
+    chosen.get_by_role("button", name="Review these rows").click()
+    page.locator("#row-text:focus").wait_for(timeout=PATIENCE_MS)
+    assert client.reviews.get("label-next").n_rows == 5

@@ -104,12 +104,13 @@ def not_readable(store: Files, folder: str, error: FormatError) -> InvalidInput:
     hint = ""
     causes = {fault.cause for fault in error.errors}
     # who uploads texts as numbers has a fault in every row, none of which says what to do
-    if causes & {"text", "decimal_comma"}:
-        columns = sorted({repr(fault.column) for fault in error.errors if fault.cause == "text" and fault.column})
-        which = f"column {' and '.join(columns)} holds" if columns else "columns hold"
-        hint = f"; if {which} text, name it with text_columns or category_columns, or use infer_columns"
     if "decimal_comma" in causes:
-        hint += ", and numbers with commas by decimal=comma"
+        hint += "; decimal=comma reads numbers with decimal commas"
+    not_numbers = [fault for fault in error.errors if fault.cause in ("text", "decimal_comma")]
+    if not_numbers:
+        columns = {repr(fault.column) for fault in not_numbers if fault.column}
+        which = f"column {columns.pop()} holds text, name it" if len(columns) == 1 else "columns hold text, name them"
+        hint += f"; if {which} with text_columns or category_columns, or use infer_columns"
     if "unknown_key" in causes:
         hint += "; leave out unwanted keys with ignore_columns, and set infer_columns for the others"
     if "empty" in causes:

@@ -17,7 +17,7 @@ export function submitsJob(form, request, pages) {
   const [place] = form.querySelectorAll("[data-faults]");
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const button = form.querySelector("button.primary");
+    const button = event.submitter;
     button.disabled = true;
     place.replaceChildren();
     try {

@@ -1,4 +1,5 @@
-// The largest errors of a version, each with a field for the correct label, or to be deleted; all changes are sent together.
+// The largest errors of a version, or the labels that a job has found to be probably wrong: each row with a field for the correct label,
+// or to be deleted; all changes are sent together.
 
 import { call, get } from "./api.js";
 import { element, faults, number, percent } from "./words.js";
@@ -7,7 +8,7 @@ const card = document.getElementById("mistakes");
 const list = card.querySelector("ol");
 const said = card.querySelector("[data-said]");
 const send = card.querySelector("[data-send]");
-const { id } = card.dataset;
+const { source } = card.dataset;
 const edits = card.dataset.edits !== undefined;
 const AT_ONCE = 10;
 const changed = new Map();
@@ -17,9 +18,29 @@ let offset = 0;
 
 const joined = (labels) => labels.join(", ") || "none";
 
+// What both sources say in the same words.
+function read(found) {
+  if (found.mistakes) {
+    const why = found.dataset === null ? "The dataset was deleted." : "No errors, or the evaluation was made by an earlier release.";
+    return { ...found, rows: found.mistakes, n_rows: found.n_mistakes, about: "Often the label is wrong, not the prediction.", none: why };
+  }
+  const about = `Models judged ${number(found.n_judged)} labels without learning from them; by the threshold of each label, about ${number(found.n_confident)} are wrong.`;
+  const rows = found.rows.map((each) => ({
+    ...each, labels: [each.label], answered: [each.suggested], probability_of_true: each.probability_of_label, corrected: each.corrected === null ? null : [each.corrected],
+  }));
+  return { ...found, rows, about, none: "No label is probably wrong." };
+}
+
 function sure(each) {
   if (Number.isFinite(each.probability)) return `${percent(each.probability)}, against ${percent(each.probability_of_true)} of its label`;
   return Number.isFinite(each.lead) ? `by a lead of ${number(each.lead, 3)}` : "";
+}
+
+// Why the answer is more likely than the label: similar rows and their labels, and the terms that support the answer.
+function evidence(each) {
+  const near = (each.nearest ?? []).map((row) => `${row.label} (row ${number(row.row)}, ${percent(row.similarity, 0)} similar)`).join(", ");
+  const terms = (each.terms ?? []).map((term) => term.feature).join(", ");
+  return [near && `Most similar rows: ${near}.`, terms && `Supported by: ${terms}.`].filter(Boolean).map((text) => element("p", { class: "muted small" }, text));
 }
 
 function shown(each) {
@@ -56,7 +77,7 @@ function field(each) {
   input.value = (changed.get(each.row)?.labels ?? now).join("\n");
   const take = () => note(each, sets ? input.value.split("\n").map((label) => label.trim()).filter(Boolean) : [input.value.trim()].filter(Boolean));
   input.addEventListener("input", take);
-  const answered = element("button", { type: "button", class: "small" }, "Prediction is correct");
+  const answered = element("button", { type: "button", class: "small" }, each.suggested === undefined ? "Prediction is correct" : "Suggestion is correct");
   answered.addEventListener("click", () => {
     input.value = each.answered.join("\n");
     take();
@@ -84,22 +105,21 @@ function item(each) {
   const summary = element("p", { class: "small" }, element("span", { class: "muted" }, `Row ${number(each.row)}: labelled `), element("strong", {}, joined(each.labels)),
     each.corrected ? element("span", { class: "badge good" }, `corrected: ${joined(each.corrected)}`) : null,
     each.deleted ? element("span", { class: "badge" }, "deleted") : null,
-    element("span", { class: "muted" }, ", answered "), element("strong", {}, joined(each.answered)), element("span", { class: "muted" }, ` ${sure(each)}`));
-  return element("li", {}, element("div", {}, summary, shown(each)), edits && !each.deleted ? field(each) : null);
+    element("span", { class: "muted" }, each.suggested === undefined ? ", answered " : ", suggested "), element("strong", {}, joined(each.answered)), element("span", { class: "muted" }, ` ${sure(each)}`));
+  return element("li", {}, element("div", {}, summary, shown(each), ...evidence(each)), edits && !each.deleted ? field(each) : null);
 }
 
 async function load() {
   try {
-    const found = await get(`/evaluations/${id}/mistakes?offset=${offset}&limit=${AT_ONCE}`);
+    const found = read(await get(`${source}?offset=${offset}&limit=${AT_ONCE}`));
     ({ dataset, dataset_version: version } = found);
-    list.replaceChildren(...found.mistakes.map(item));
+    list.replaceChildren(...found.rows.map(item));
     list.start = offset + 1;
     const [before, next] = card.querySelectorAll("[data-move]");
     before.disabled = offset === 0;
-    next.disabled = offset + found.mistakes.length >= found.n_mistakes;
-    const why = found.dataset === null ? "The dataset was deleted." : "No errors, or the evaluation was made by an earlier release.";
-    said.textContent = found.mistakes.length ? `${number(offset + 1)} to ${number(offset + found.mistakes.length)} of ${number(found.n_mistakes)}. Often the label is wrong, not the prediction.` : why;
-    card.querySelector("nav").hidden = found.mistakes.length === 0;
+    next.disabled = offset + found.rows.length >= found.n_rows;
+    said.textContent = found.rows.length ? `${number(offset + 1)} to ${number(offset + found.rows.length)} of ${number(found.n_rows)}. ${found.about}` : found.none;
+    card.querySelector("nav").hidden = found.rows.length === 0;
   } catch (error) {
     said.replaceChildren(faults(error));
   }

@@ -1,9 +1,11 @@
 import pytest
 from asking import TestClient, problem
+from sqlalchemy import select
 from working import SPARSE, TEXTS, train, upload
 
 from app.jobs import plans
 from app.jobs.schemas import TrainRequest, stored_request
+from app.store import db, tables
 from solvers.sharding.plan import Forecast
 
 PLAN = "/api/v1/jobs/plan"
@@ -109,6 +111,22 @@ def test_a_recipe_with_lists_of_words_and_languages_is_taken(client: TestClient)
         assert problem(client.post(PLAN, json=body), 422)["errors"][0]["pointer"] == "/text/stop_words"
     body["text"] = {"stop_words": ["the", 3]}
     assert problem(client.post(PLAN, json=body), 422)["errors"][0]["pointer"].startswith("/text/stop_words")
+
+
+def test_texts_that_an_earlier_release_imported_have_a_language(client: TestClient) -> None:
+    words = "the quick brown fox jumps over the lazy dog and then it sleeps in the warm sun for an hour"
+    lines = (f'{{"text": "{words[4 * (i % 5) :]} {i}", "label": "{i % 3}"}}\n' for i in range(60))
+    upload(client, "tales", "".join(lines).encode(), "jsonl")
+    with db.sessions()() as opened, opened.begin():
+        for table in (tables.Dataset, tables.DatasetVersion):
+            for row in opened.scalars(select(table)):
+                row.statistics = {name: value for name, value in row.statistics.items() if name != "languages"}
+    body = {"dataset": "tales", "model": "t", "text": {"stop_words": "auto"}}
+    assert client.post(PLAN, json=body).status_code == 200
+    statistics = client.get("/api/v1/datasets/tales/statistics").json()
+    assert statistics["languages"]["shares"][0]["language"] == "en"
+    done = train(client, "tales", "t", text={"stop_words": "auto"}, solver="crammer_singer")
+    assert done["request"]["text"]["stop_words"] == "en"
 
 
 def test_a_plan_for_texts_bounds_memory_by_the_features_that_the_recipe_keeps(client: TestClient) -> None:
