@@ -167,8 +167,8 @@ def _chosen(loaded: LoadedModel, control: _Control, regions: Any, data: Any) -> 
             for path in paths:
                 if len(path) > 1 and path not in labels and loaded.tree is not None:
                     raise _fault(
-                        f"no label of the model's hierarchy matches the choice {_joined(path):.200}: add the label to the "
-                        "hierarchy, or give the choice its id, notation or name",
+                        f"no label of the model's hierarchy matches the choice {_joined(path):.200}: add the label to "
+                        "the hierarchy, or give the choice its id, notation or name",
                         "/annotation/result",
                     )
             return [labels.get(path, path[0] if len(path) == 1 else _joined(path)) for path in paths]
