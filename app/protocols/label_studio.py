@@ -150,7 +150,10 @@ def _object(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _chosen(loaded: LoadedModel, control: _Control, regions: Any, data: Any) -> list[Any]:
-    """The labels of the control's own region; a choice that maps to no label of the model is a label itself."""
+    """The labels of the control's own region; a choice that maps to no label of the model is a new label.
+
+    A new label has no place in a hierarchy, so models with one refuse choices below another choice that map to none.
+    """
     kind = control.tag.lower()
     for region in regions if isinstance(regions, list) else []:
         if isinstance(region, dict) and region.get("from_name") == control.name:
@@ -159,13 +162,26 @@ def _chosen(loaded: LoadedModel, control: _Control, regions: Any, data: Any) -> 
             if not isinstance(given, list) or (kind == "taxonomy" and not all(map(_is_path, given))):
                 raise _fault(f"expected a list of {kind}", "/annotation/result")
             paths = [tuple(one) if isinstance(one, list) else (one,) for one in given]
-            labels = ChosenLabels(loaded, control.offered(data) or _as_choices(paths)).label_of
-            return [labels.get(path, path[-1]) for path in paths]
+            labels = ChosenLabels(loaded, _as_choices(paths)).label_of
+            labels |= ChosenLabels(loaded, control.offered(data)).label_of
+            for path in paths:
+                if len(path) > 1 and path not in labels and loaded.tree is not None:
+                    raise _fault(
+                        f"no label of the model's hierarchy matches the choice {_joined(path):.200}: add the label to "
+                        "the hierarchy, or give the choice its id, notation or name",
+                        "/annotation/result",
+                    )
+            return [labels.get(path, path[0] if len(path) == 1 else _joined(path)) for path in paths]
     return []
 
 
+def _joined(path: tuple[Any, ...]) -> str:
+    """A path as imported annotations write it."""
+    return " > ".join(map(str, path))
+
+
 def _as_choices(paths: list[tuple[Any, ...]]) -> tuple[Choice, ...]:
-    """The choices of a project whose configuration does not list them, as an annotation names them."""
+    """The choices that an annotation names, which the project's configuration need not list."""
     below: dict[str, list[tuple[Any, ...]]] = {}
     for path in paths:
         if path and isinstance(path[0], str):

@@ -302,6 +302,27 @@ def test_a_taxonomy_reads_values_where_choices_have_aliases(labelled: TestClient
     assert labelled.get("/api/v1/models/products/feedback").json()["items"][0]["labels"] == ["Kitchen > Knives"]
 
 
+@pytest.mark.parametrize(("model", "kept"), [("products", None), ("plain", ["Kitchen > Mixers"])])
+def test_a_choice_of_a_taxonomy_without_a_label_is_refused_where_labels_have_a_place(
+    labelled: TestClient, model: str, kept: list[str] | None
+) -> None:
+    event = {
+        "action": "ANNOTATION_CREATED",
+        "project": {"label_config": config_of("Taxonomy", "", apiUrl="https://example.org/items")},
+        "task": {"data": {"body": "whisk"}},
+        "annotation": {"id": 9, "result": [{"from_name": "c", "value": {"taxonomy": [["Kitchen", "Mixers"]]}}]},
+    }
+    answer = labelled.post(f"/label-studio/{model}/webhook", json=event)
+    feedback = labelled.get(f"/api/v1/models/{model}/feedback").json()["items"]
+    if kept is None:
+        (fault,) = problem(answer, 422)["errors"]
+        assert fault["detail"].startswith("no label of the model's hierarchy matches the choice Kitchen > Mixers: add")
+        assert feedback == []
+    else:
+        assert answer.status_code == 200, answer.text
+        assert feedback[0]["labels"] == kept
+
+
 def test_a_document_without_subjects_and_an_annotation_without_a_choice_are_the_empty_set(labelled: TestClient) -> None:
     event = {
         "action": "ANNOTATION_CREATED",
