@@ -62,14 +62,17 @@ class Resolved:
     @property
     def default_text(self) -> TextRecipe:
         """The recipe of texts where the request has none."""
-        hierarchy, sets = self.hierarchy, self.statistics.labels_per_row is not None
-        named = hierarchy is not None and bool((hierarchy.report or {}).get("languages"))
         return default_recipe(
             self.solver.name,
-            max(len(self.counts.labels), 0 if hierarchy is None else hierarchy.n_nodes),
+            max(len(self.counts.labels), 0 if self.hierarchy is None else self.hierarchy.n_nodes),
             main_language(self.statistics),
-            named=self.solver.takes_names(sets=sets, named=named),
+            named=self.takes_names(self.solver),
         )
+
+    def takes_names(self, solver: Solver[Any]) -> bool:
+        """Whether a solver has a use for the names of the hierarchy's labels."""
+        named = self.hierarchy is not None and bool((self.hierarchy.report or {}).get("languages"))
+        return solver.takes_names(sets=self.statistics.labels_per_row is not None, named=named)
 
     def scaled(self, request: TrainRequest) -> TrainRequest:
         """The request with the default scaling of the dataset's numbers, and the parameters that go with it."""

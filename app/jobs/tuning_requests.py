@@ -79,7 +79,8 @@ def _recipes(request: TuneRequest, resolved: Resolved) -> list[TextRecipe] | Non
     # trials are compared on the same features
     solver = "auto" if any(each.solver == "auto" for each in request.space) else request.space[0].solver
     n_labels, language = max(len(resolved.counts.labels), n_nodes), main_language(resolved.statistics)
-    return [default_recipe(solver, n_labels, language, named=registry.SOLVERS[solver].uses_names)]
+    named = any(resolved.takes_names(registry.make(each, {})) for each in {each.solver for each in request.space})
+    return [default_recipe(solver, n_labels, language, named=named)]
 
 
 def _check(session: Session, request: TuneRequest, every: list[Settings]) -> tuple[Resolved | None, list[Item]]:

@@ -14,6 +14,7 @@ from app.exports import archives
 from app.formats.hierarchies.vocabulary import Label, Vocabulary
 from app.hierarchies import service as hierarchies
 from app.jobs import service as jobs
+from app.jobs.request_schemas import TuneRequest
 from app.jobs.schemas import TrainRequest
 from app.models import service as models
 from app.predictions import thresholds
@@ -23,7 +24,10 @@ from app.predictions.read_columns import read_columns
 from app.predictions.schemas import PredictResponse
 from app.predictions.service import predict
 from app.protocols.adapter import reads_texts
+from solvers.core.model import Model
 from solvers.labels.taxonomy import Taxonomy
+from workers.job_kinds import tuning
+from workers.job_kinds.trial_rows import Fold
 from workers.tasks import run
 
 NAMES = ["baking", "weaving", "pottery", "soup", "knitting", "carving", "dyeing", "brewing", "glazing", "tanning"]
@@ -127,3 +131,32 @@ def test_a_model_that_reads_terms_alone_is_served_without_names(database: sessio
     assert [left["solver"] for left in loaded.model.record["left_out"]] == ["subjects"]
     (answer,) = _ask(loaded, "The weaving with a loom, day 2", top_k=2)["predictions"]
     assert answer["top"][0]["label"] == "u:weaving"
+
+
+@pytest.mark.parametrize("solver", ["subjects", pytest.param("auto", marks=pytest.mark.slow)])
+def test_trials_of_a_tuning_find_names(
+    database: sessionmaker[Session], crafts: None, solver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidates = {"candidates": [LINEAR, {"solver": "subjects"}], "folds": 1} if solver == "auto" else {}
+    space = [LINEAR, {"solver": solver, "params": candidates}]
+    request = {"dataset": "crafts", "hierarchy": "tree", "model": "m", "space": space, "measure": "ndcg@10"}
+    measured: list[str] = []
+    measure = tuning.measured
+
+    def spy(model: Model, fold: Fold, *others: Any) -> dict[str, float]:
+        measured.append(fold.data.features.kind)
+        return measure(model, fold, *others)
+
+    monkeypatch.setattr(tuning, "measured", spy)
+    with database() as session:
+        job = jobs.submit(session, TuneRequest.model_validate(request))
+    for _ in range(20):
+        run(job.id)
+        with database() as session:
+            done = jobs.get(session, job.id)
+        if done.state in ("succeeded", "failed"):
+            break
+    assert done.error is None
+    assert sorted(measured) == ["named_text", "text"]
+    with database() as session:
+        assert models.version(session, "m").request["text"]["lemmas"] == ["en"]

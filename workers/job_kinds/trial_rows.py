@@ -5,6 +5,7 @@ this process until another recipe, or a job of another kind, comes: trials of on
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from app.store import tables
 from app.store.cache import local_copy
 from app.store.corpus import Corpus, open_corpus
 from app.store.files import files
+from solvers.core.base import Solver
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
 from solvers.selection.splits import stratified, stratified_folds, stratified_sets
@@ -76,24 +78,27 @@ class TrialRows:
     request: TrainRequest
     recipe: TextRecipe
     train: NDArray[np.int64]
-    _folds: dict[tuple[int, bool], Fold] = field(default_factory=dict)
+    _folds: dict[tuple[int, bool, bool], Fold] = field(default_factory=dict)
 
-    def fold(self, at: int, context: JobContext, *, kernel_values: bool = False) -> Fold:
-        """One of the folds; it is kept for the trials to come where there is room.
+    def fold(self, at: int, context: JobContext, solver: Solver[Any]) -> Fold:
+        """One of the folds with the features that a solver takes; kept for the trials to come where there is room.
 
-        Of rows that are ``kernel_values`` those with the rows to train on alone are taken.
+        Of rows that are values of a kernel, those with the rows to train on alone are taken.
         """
-        found = self._folds.get((at, kernel_values))
+        named = solver.takes_names(sets=self.corpus.label_indptr is not None, named=self.labels.has_names)
+        key = at, solver.takes_kernel_values, named
+        found = self._folds.get(key)
         if found is None:
             context.phase("features", point=at)
             rows = split_rows(self.corpus, self.request, self.tree, self.labels, self.splits[at])
-            if kernel_values:
+            if solver.takes_kernel_values:
                 data = kernel_featured(self.corpus, rows, self.train, self.request.columns)
             else:
-                data = featured(self.corpus, rows, self.recipe, self.request.columns)
-            found = Fold(rows, data, rows.problem(data.X_train))
+                names = self.labels if named else None
+                data = featured(self.corpus, rows, self.recipe, self.request.columns, names)
+            found = Fold(rows, data, rows.problem(data.X_train, data.names))
             if found.nbytes + sum(each.nbytes for each in self._folds.values()) <= _KEPT_SHARE * job_bytes():
-                self._folds[at, kernel_values] = found
+                self._folds[key] = found
         return found
 
 

@@ -44,7 +44,7 @@ def measured(model: Model, fold: Fold, corpus: Corpus, tree: Taxonomy | None, kn
 
     For models without probabilities ``log_loss`` is that of the softmax of their scores at the best temperature.
     """
-    X, rows = fold.data.X_test, fold.rows.test
+    X, rows = fold.data.read_by(model).X_test, fold.rows.test
     labels, truth, _ = labelled(corpus, rows, labels_of(model, tree), known)
     evaluation = Evaluation(labels, truth, model.names_sets, model.ranks_own)
     ranks_classes = truth.single is not None and not model.names_sets
@@ -133,7 +133,7 @@ class _Trial:
         run = Run(context, files(), len(data.splits))
         resumed = run.resume()
         for at in range(len(folds), len(data.splits)):
-            fold = data.fold(at, context, kernel_values=chosen.solver.takes_kernel_values)
+            fold = data.fold(at, context, chosen.solver)
             start = resumed.state if resumed is not None and resumed.reached.point == at else None
             context.phase("training", at_once=False, point=at)
             outcome = drive(run, chosen.solver, fold.problem, at, start)
