@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from app.datasets.client import beginning
+from app.hierarchies.file_endings import ENDINGS, format_by_name
 from app.hierarchies.schemas import (
     Change,
     Changes,
@@ -17,34 +18,6 @@ from app.remote.files import send_file
 from app.remote.transport import Transport
 from app.schemas import Page
 
-FORMATS: dict[str, HierarchyFormat] = {
-    "cat_hier.txt": "lshtc",
-    ".json": "json",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".hier": "rcv1",
-    ".hier.orig": "rcv1",
-    ".hier.expanded": "rcv1",
-    ".paths": "paths",
-    ".obo": "obo",
-    ".claml": "claml",
-    ".arff": "arff",
-    ".mrc": "marc",
-    ".marc": "marc",
-    ".marcxml": "marc",
-}
-SYNTAXES = {
-    ".ttl": "turtle",
-    ".rdf": "xml",
-    ".jsonld": "json-ld",
-    ".nt": "nt",
-    ".n3": "n3",
-    ".trig": "trig",
-    ".nq": "nquads",
-    ".trix": "trix",
-    ".hext": "hext",
-}
-COMPRESSED = (".gz", ".xz", ".zst")
 # what only the format has at the beginning of its XML
 _XML: dict[bytes, HierarchyFormat] = {
     b"<DescriptorRecordSet": "mesh",
@@ -90,16 +63,13 @@ class Hierarchies:
             The name is taken.
         """
         file = Path(path)
-        name_alone = file.name.lower()
-        for ending in COMPRESSED:
-            name_alone = name_alone.removesuffix(ending)
-        syntax = next((SYNTAXES[end] for end in SYNTAXES if name_alone.endswith(end)), None)
-        chosen = format or ("skos" if syntax else _first(FORMATS, name_alone))
-        if chosen is None and name_alone.endswith(".xml"):
+        by_name, syntax = format_by_name(file.name)
+        chosen = format or by_name
+        if chosen is None and ".xml" in file.suffixes:
             head = beginning(file)
             chosen = next((of for mark, of in _XML.items() if mark in head), None)
         if chosen is None:
-            known = ", ".join([*FORMATS, *SYNTAXES])
+            known = ", ".join(ENDINGS)
             raise ClientError(
                 f"The extension {file.suffix[:20]!r} does not determine a format: pass one, for example paths for a "
                 f"list of paths, or use one of {known}"
@@ -149,7 +119,3 @@ class Hierarchies:
     def delete(self, hierarchy: str, force: bool = False) -> None:
         """Delete a hierarchy; ``force`` is required if a model was trained on it."""
         self._transport.send("DELETE", f"/hierarchies/{hierarchy}", params={"force": "true"} if force else None)
-
-
-def _first(formats: dict[str, HierarchyFormat], name: str) -> HierarchyFormat | None:
-    return next((formats[end] for end in formats if name.endswith(end)), None)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.formats.hierarchies.vocabulary import NO_LANGUAGE
+from app.formats.hierarchies.vocabulary import names_in
 from app.hierarchies.label_facts import name_key, named_labels
 from app.store import tables
 from app.store.corpus import Corpus
@@ -76,14 +76,7 @@ class VersionLabels:
 
         A label without names is its own name, unless it is an address.
         """
-        preferred = self.shown.get(label, {}).get("names", {})
-        others = self.alternatives.get(label, {})
-        wanted = None if language is None else {primary(language), NO_LANGUAGE}
-        found = [name for tag, name in preferred.items() if wanted is None or primary(tag) in wanted]
-        found += [name for tag, some in others.items() if wanted is None or primary(tag) in wanted for name in some]
-        if found or preferred or others:
-            return found
-        return [] if "://" in label else [label]
+        return names_in(label, self.shown.get(label, {}).get("names", {}), self.alternatives.get(label, {}), language)
 
     def kept(self, labels: Iterable[str]) -> dict[str, Any]:
         """Facts that a version with these labels stores, as JSON."""
@@ -170,11 +163,6 @@ def of_details(details: Mapping[str, Any]) -> VersionLabels:
         if isinstance(parents, list) and all(isinstance(parent, str) for parent in parents)
     }
     return VersionLabels(shown, replaced, others)
-
-
-def primary(tag: str) -> str:
-    """The language of a tag without its script, region and variants."""
-    return tag.split("-")[0].lower()
 
 
 def _ends(label: str, gone: Mapping[str, Sequence[str]]) -> list[str]:

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -26,12 +26,16 @@ from solvers.estimator.input import (
     node_labels,
     plain,
     sets_of_indicators,
+    texts_of,
     tree_of,
 )
 from solvers.labels.label_sets import of_names
 from solvers.labels.taxonomy import Taxonomy
 from solvers.numerics.number_scales import scales_of, why_scaled
 from solvers.registry import SOLVERS, find, parse_params
+
+# parameters of the estimator itself
+_OWN = ("hierarchy", "vocabulary", "threads", "seed")
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,9 @@ class PolymarginClassifier(FittedClassifier):
     hierarchy : list of (parent, child), optional
         The label tree, its top called ``root``; labels are its nodes. Methods that take no tree leave it aside. Methods
         over sets of labels learn a list of labels for each example, and predict one; a label implies all above it.
+    vocabulary : polymargin.Vocabulary, optional
+        Concepts with names. ``X`` is then a list of texts and ``y`` a list of sets of concepts, and methods that take
+        names, ``subjects`` and ``auto``, also predict concepts that no example has.
     threads : int
         Threads that training may use; the result does not depend on it.
     seed : int
@@ -76,6 +83,7 @@ class PolymarginClassifier(FittedClassifier):
     indicators_ : tuple of (str, int), or None
         ``dense`` or ``sparse``, and the number of columns, where y was an indicator matrix.
     n_features_in_ : int
+        Not of texts.
     model_ : solvers.core.model.Model
     coef_ : array, shape (n_classes, n_features), or (1, n_features) for two classes; linear models only
     intercept_ : array, shape (n_classes,), or (1,) for two classes
@@ -94,12 +102,14 @@ class PolymarginClassifier(FittedClassifier):
         solver: str = "auto",
         *,
         hierarchy: Sequence[tuple[Any, Any]] | None = None,
+        vocabulary: Any = None,
         threads: int = 1,
         seed: int = 0,
         **params: Any,
     ) -> None:
         self.solver = _renamed(params, solver)
         self.hierarchy = hierarchy
+        self.vocabulary = vocabulary
         self.threads = threads
         self.seed = seed
         for name, value in params.items():
@@ -114,7 +124,7 @@ class PolymarginClassifier(FittedClassifier):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All parameters by name, those of the method included."""
-        own = {"solver": self.solver, "hierarchy": self.hierarchy, "threads": self.threads, "seed": self.seed}
+        own = {name: getattr(self, name) for name in ("solver", *_OWN)}
         defaults = {name: field.default for name, field in self._fields().items()}
         return own | {
             name: getattr(self, name, default) for name, default in (dict.fromkeys(self._given) | defaults).items()
@@ -129,7 +139,7 @@ class PolymarginClassifier(FittedClassifier):
             A name is not a parameter of the method.
         """
         self.solver = params.pop("solver", _renamed(params, self.solver))
-        for name in ("hierarchy", "threads", "seed"):
+        for name in _OWN:
             if name in params:
                 setattr(self, name, params.pop(name))
         known = self._fields()
@@ -146,7 +156,7 @@ class PolymarginClassifier(FittedClassifier):
 
         Parameters
         ----------
-        X : array or sparse matrix, shape (n_samples, n_features)
+        X : array or sparse matrix, shape (n_samples, n_features), or with a vocabulary a sequence of str
         y : array, shape (n_samples,), or list of lists, or indicator matrix, shape (n_samples, n_labels)
             Labels of any kind that sorts; or for each example a list of labels of the tree, which may be empty. The
             labels of an indicator matrix are the numbers of its columns, and predictions are such a matrix.
@@ -169,7 +179,10 @@ class PolymarginClassifier(FittedClassifier):
         """
         problem = self._problem(X, y, sample_weight)
         machine = find(self.solver)(self._parsed(), seed=self.seed, threads=self.threads)
-        self._warn_of_scales(machine, problem)
+        if problem.names is None:
+            self._warn_of_scales(machine, problem)
+        elif not machine.takes_names(sets=True, named=True):
+            problem = problem.of_terms
         self._train(machine, problem)
         return self
 
@@ -224,7 +237,10 @@ class PolymarginClassifier(FittedClassifier):
         self.indicators_ = indicator_form(y) if find(self.solver).handles.multilabel else None
         if self.indicators_ is not None:
             y = sets_of_indicators(y)
-        if are_sets(y) and find(self.solver).handles.multilabel:
+        takes_sets = are_sets(y) and find(self.solver).handles.multilabel
+        if self.vocabulary is not None and not takes_sets:
+            raise ValueError("a vocabulary needs a method over sets of labels, and a list of labels for each text")
+        if takes_sets:
             return self._problem_of_sets(X, y, sample_weight)
         X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
         check_classification_targets(labels)
@@ -243,16 +259,24 @@ class PolymarginClassifier(FittedClassifier):
         return problem
 
     def _problem_of_sets(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Problem:
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
+        if self.vocabulary is None:
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
+        else:
+            X = np.array(texts_of(X), object)
         sets = [list(labels) for labels in y]
         if len(sets) != X.shape[0]:
             raise ValueError(f"y has {len(sets)} lists of labels; X has {X.shape[0]} rows")
         keep, weights = kept_weights(sample_weight, (len(sets),))
         known = {str(label): label for labels in sets for label in labels}
+        if self.vocabulary is not None:
+            known = {concept: concept for concept in self.vocabulary.names} | known
         tree = Taxonomy.flat(sorted(known)) if self.hierarchy is None else tree_of(self.hierarchy)
         named = [[str(label) for label in labels] for labels, kept in zip(sets, keep, strict=True) if kept]
         labels, self.orphans_ = of_names(tree, named)
-        problem = Problem.check_sets(X[keep], labels, tree, weights)
+        X, names = X[keep], None
+        if self.vocabulary is not None:
+            self.texts_, X, names = self.vocabulary.fit(X.tolist(), tree.names)
+        problem = replace(Problem.check_sets(X, labels, tree, weights), names=names)
         self.classes_ = node_labels(tree, self.hierarchy, known)
         return problem
 

@@ -79,3 +79,11 @@ def kept_weights(sample_weight: ArrayLike | None, shape: tuple[int, ...]) -> tup
 def plain(value: Any) -> Any:
     """A number of numpy's as one of Python's; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def texts_of(X: Any) -> list[str]:
+    """Texts as a list; raises ValueError if they are one text, or not all texts."""
+    texts = [] if isinstance(X, str) else list(X)
+    if isinstance(X, str) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("with a vocabulary, X must be a sequence of texts")
+    return texts

@@ -132,3 +132,23 @@ def tidy(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(character for character in text if unicodedata.category(character) not in ("Cc", "Cs"))
+
+
+def primary(tag: str) -> str:
+    """The language of a tag without its script, region and variants."""
+    return tag.split("-")[0].lower()
+
+
+def names_in(
+    label: str, preferred: Mapping[str, str], others: Mapping[str, Sequence[str]], language: str | None
+) -> list[str]:
+    """All names of a label in a language and without one, the preferred first; in all languages where it is None.
+
+    A label without names is its own name, unless it is an address.
+    """
+    wanted = None if language is None else {primary(language), NO_LANGUAGE}
+    found = [name for tag, name in preferred.items() if wanted is None or primary(tag) in wanted]
+    found += [name for tag, some in others.items() if wanted is None or primary(tag) in wanted for name in some]
+    if found or preferred or others:
+        return found
+    return [] if "://" in label else [label]
