@@ -46,18 +46,16 @@ def statistics(session: Session, ref: str, offset: int = 0, limit: int = MOST_LI
 
 
 def version_statistics(row: tables.DatasetVersion | tables.Dataset) -> DatasetStatistics:
-    """Statistics of the rows of a version, or of a dataset's newest one.
-
-    Releases that did not detect languages have stored none; these are detected now.
-    """
+    """Statistics of the rows of a version, or of a dataset's newest one, with the languages of its texts."""
     found = DatasetStatistics.model_validate(row.statistics)
-    if row.path is None or "languages" in (row.statistics or {}):
+    if row.path is None or found.languages is not None:
         return found
-    return found.model_copy(update={"languages": _languages(row.path)})
+    return found.model_copy(update={"languages": languages_at(row.path)})
 
 
 @lru_cache(maxsize=1024)
-def _languages(path: str) -> Languages | None:
+def languages_at(path: str) -> Languages | None:
+    """The languages of the texts in a corpus, of which earlier releases have stored none; None if they have none."""
     texts = open_corpus(files(), path).texts
     return None if texts is None else languages(texts)
 

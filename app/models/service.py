@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Select, select, tuple_
 from sqlalchemy.orm import Session
 
+from app.datasets.rows import languages_at
 from app.datasets.statistics_schemas import Languages
 from app.errors import NotFound
 from app.features.base import OF_TEXTS
@@ -259,12 +260,15 @@ def languages_of(session: Session, versions: Sequence[ModelVersion]) -> dict[str
     if not trained_on:
         return found
     data = tables.DatasetVersion
-    query = select(data.dataset_id, data.sha256, data.statistics["languages"]).where(
+    query = select(data.dataset_id, data.sha256, data.path, data.statistics["languages"]).where(
         tuple_(data.dataset_id, data.sha256).in_(trained_on)
     )
     with reading(session):
         rows = session.execute(query).all()
-    by_data = {(dataset, sha256): Languages.model_validate(shares) for dataset, sha256, shares in rows if shares}
+    by_data = {
+        (dataset, sha256): Languages.model_validate(shares) if shares else languages_at(path)
+        for dataset, sha256, path, shares in rows
+    }
     for version in versions:
         languages = by_data.get((version.dataset or "", version.dataset_sha256))
         if version.id not in found and languages is not None and languages.shares:

@@ -113,20 +113,22 @@ def test_a_recipe_with_lists_of_words_and_languages_is_taken(client: TestClient)
     assert problem(client.post(PLAN, json=body), 422)["errors"][0]["pointer"].startswith("/text/stop_words")
 
 
-def test_texts_that_an_earlier_release_imported_have_a_language(client: TestClient) -> None:
+@pytest.mark.parametrize("stored", [{}, {"languages": None}])
+def test_texts_that_an_earlier_release_imported_have_a_language(client: TestClient, stored: dict[str, None]) -> None:
     words = "the quick brown fox jumps over the lazy dog and then it sleeps in the warm sun for an hour"
     lines = (f'{{"text": "{words[4 * (i % 5) :]} {i}", "label": "{i % 3}"}}\n' for i in range(60))
     upload(client, "tales", "".join(lines).encode(), "jsonl")
     with db.sessions()() as opened, opened.begin():
         for table in (tables.Dataset, tables.DatasetVersion):
             for row in opened.scalars(select(table)):
-                row.statistics = {name: value for name, value in row.statistics.items() if name != "languages"}
+                row.statistics = {name: of for name, of in row.statistics.items() if name != "languages"} | stored
     body = {"dataset": "tales", "model": "t", "text": {"stop_words": "auto"}}
     assert client.post(PLAN, json=body).status_code == 200
     statistics = client.get("/api/v1/datasets/tales/statistics").json()
     assert statistics["languages"]["shares"][0]["language"] == "en"
     done = train(client, "tales", "t", text={"stop_words": "auto"}, solver="crammer_singer")
     assert done["request"]["text"]["stop_words"] == "en"
+    assert client.get("/v1/projects/t").json()["language"] == "en"
 
 
 def test_a_plan_for_texts_bounds_memory_by_the_features_that_the_recipe_keeps(client: TestClient) -> None:
