@@ -83,8 +83,9 @@ def show_dataset(
     ready = dataset.state == "ready"
     statistics = dataset_rows.statistics(session, ref, 0, N_CLASSES) if ready else None
     rows = dataset_rows.rows(session, ref, offset, N_ROWS) if ready else None
-    trained = [each for each in models.page(session, MOST_OFFERED).items if each.latest is not None] if ready else []
-    # those trained on these rows come first
+    # only editors start jobs with models; those trained on these rows come first
+    offers = ready and request.state.key.role in ("editor", "admin")
+    trained = [each for each in models.page(session, MOST_OFFERED).items if each.latest is not None] if offers else []
     trained.sort(key=lambda each: each.latest is None or each.latest.dataset != dataset.id)
     call = Call(f"/datasets/{dataset.name}", f"client.datasets.get({dataset.name!r})")
     if ready:

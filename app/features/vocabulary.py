@@ -13,8 +13,7 @@ from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.hierarchies.vocabulary import Label, names_in
 from app.formats.plain_file import plain_file
-from app.hierarchies.file_endings import format_by_name
-from app.hierarchies.schemas import HierarchyOptions
+from app.hierarchies.schemas import HierarchyOptions, format_by_name
 from solvers.labels.name_block import NameBlock
 
 # a file of one's own is read whatever its size

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from app.datasets.client import beginning
-from app.hierarchies.file_endings import ENDINGS, format_by_name
 from app.hierarchies.schemas import (
+    ENDINGS,
     Change,
     Changes,
     Hierarchy,
@@ -12,6 +12,7 @@ from app.hierarchies.schemas import (
     HierarchyNodes,
     HierarchyOptions,
     RetiredLabels,
+    format_by_name,
 )
 from app.remote.errors import ClientError
 from app.remote.files import send_file
