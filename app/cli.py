@@ -19,7 +19,7 @@ from app.exports.commands import export, import_, reproduce
 from app.figures.commands import picture
 from app.hierarchies.commands import hierarchies
 from app.jobs.commands import jobs, preview, train
-from app.jobs.tuning_commands import compress, trials, tune
+from app.jobs.tuning_commands import adopt, compress, trials, tune
 from app.models.commands import delete, models, restore, retention, storage, tag
 from app.operation import commands as operation
 from app.operation import service_commands as service
@@ -60,6 +60,7 @@ cli.add_typer(webhooks, name="webhooks")
 cli.add_typer(reviews, name="reviews")
 models.command()(code)
 models.command()(compress)
+models.command()(adopt)
 models.command()(drift)
 models.command()(nearest)
 models.command()(terms)
@@ -94,6 +95,7 @@ cli.command()(service.worker)
 cli.command()(service.migrate)
 cli.command()(operation.backup)
 cli.command()(operation.restore)
+cli.command()(operation.move_files)
 cli.command()(operation.doctor)
 
 

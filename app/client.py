@@ -103,7 +103,8 @@ class Client:
             The solver's parameters, as its JSON schema describes them.
         **options
             The other fields of app.jobs.schemas.TrainRequest: hierarchy, path, shards, seed, threads,
-            test_fraction, unseen_labels, missing_parents, exchange, text, until_certain.
+            test_fraction, unseen_labels, missing_parents, exchange, text, until_certain,
+            every_c.
 
         Raises
         ------
@@ -156,8 +157,8 @@ class Client:
         Parameters
         ----------
         figure : str
-            ``job``, ``tuning``, ``reliability``, ``confusions``, ``thresholds``, ``classes``, ``spread``, ``code`` or
-            ``drift``.
+            ``job``, ``tuning``, ``reliability``, ``confusions``, ``thresholds``, ``classes``, ``spread``, ``code``,
+            ``drift`` or ``path``.
         format : {"svg", "png"}
         **of
             What it is of: ``job``, ``evaluation``, ``dataset``, or ``model`` and ``version``; and, as ``of``, which
@@ -246,6 +247,31 @@ class Client:
             The version is a copy itself.
         """
         return self.jobs.submit({"kind": "compress", "model": model, **options})
+
+    def adopt(self, model: str, hierarchy: str, **options: Any) -> Job:
+        """Queue a version that answers with the concepts of another edition of its vocabulary, without training.
+
+        Concepts that are new are found by their names. The version's ``edition_of`` shows what changed, and how the
+        answers to held-out rows compare.
+
+        Parameters
+        ----------
+        model : str
+            Id or name.
+        hierarchy : str
+            Id or name of the edition.
+        **options
+            The other fields of app.jobs.request_schemas.AdoptRequest: version or alias, and the dataset and part to
+            compare both versions on.
+
+        Raises
+        ------
+        InvalidInputError
+            The version does not find concepts by their names, or the answers cannot be compared.
+        ConflictError
+            The version is a smaller copy, or has that edition already.
+        """
+        return self.jobs.submit({"kind": "adopt", "model": model, "hierarchy": hierarchy, **options})
 
     def reproduce(self, model: str, version: int, keep: bool = False, timeout: float | None = None) -> Reproduction:
         """Train a version again from its own lineage, and compare the bits of all arrays.

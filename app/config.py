@@ -4,6 +4,7 @@ import difflib
 import logging
 from collections.abc import Iterable
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from app.errors import SettingsError
 
 # variables that the client and the command line read
 _OTHERS = ("URL", "API_KEY")
+NO_CLIENT = "buckets need the extra s3: pip install 'polymargin[s3]'"
 
 
 class Settings(SignInSettings):
@@ -43,10 +45,28 @@ class Settings(SignInSettings):
         description="URL of the queue: `redis://host:6379/0` or `unix:///path/of/socket`. If it is not set, "
         "`polymargin up` starts a private Redis server.",
     )
+    files: str = Field(
+        default="",
+        pattern=r"^(s3://[^/?#\s]+(/[^?#\s]*)?)?$",
+        description="`s3://bucket/prefix`: object storage for datasets, models and checkpoints, so that machines need "
+        "no shared folder. Each machine keeps copies of what it uses, in `POLYMARGIN_CACHE` or the data folder. Needs "
+        "the extra `s3`; credentials are read as by the AWS tools. Default: files are kept in the data folder.",
+    )
+    files_endpoint: str = Field(
+        default="",
+        description="URL of an S3 server other than AWS, such as MinIO.",
+    )
+    admin_key: str = Field(
+        default="",
+        pattern=r"^(\S{32,200})?$",
+        repr=False,
+        description="The first administrator's key, 32 to 200 characters, for processes that share no folder with the "
+        "file `admin.key`. It is read when there is no administrator yet. Default: a random key.",
+    )
     cache: Path | None = Field(
         default=None,
-        description="Folder on a local disk: workers copy each dataset there once and map it from there. Use it if "
-        "the data folder is on a network. Default: datasets are mapped from the data folder.",
+        description="Folder on a local disk for copies of files: workers copy each dataset there once and map it from "
+        "there. Use it if the data folder is on a network. Default: datasets are mapped from the data folder.",
     )
     cache_bytes: int = Field(
         default=64 << 30,
@@ -221,6 +241,16 @@ class Settings(SignInSettings):
         default=False,
         description="Whether webhooks may reach private, local and other non-public addresses, and use plain http.",
     )
+    sources: str = Field(
+        default="",
+        description="Comma-separated beginnings of addresses from which the service fetches files itself: "
+        "`https://data.example.org/exports/,s3://lake/labels/`. Every key that may upload can read what is there. "
+        "Default: none.",
+    )
+    sources_private: bool = Field(
+        default=False,
+        description="Whether these addresses may be private, local and other non-public ones.",
+    )
     session_seconds: float = Field(
         default=604800.0, gt=0, description="Seconds after which a browser must sign in to the dashboard again."
     )
@@ -298,6 +328,13 @@ class Settings(SignInSettings):
             raise ValueError("expected a URL of PostgreSQL or SQLite, for example postgresql://user:password@host/name")
         return url
 
+    @field_validator("files", "sources")
+    @classmethod
+    def _has_client_of_buckets(cls, addresses: str) -> str:
+        if "s3://" in addresses and find_spec("boto3") is None:
+            raise ValueError(NO_CLIENT)
+        return addresses
+
     @field_validator("log_level")
     @classmethod
     def _known_level(cls, level: str) -> str:
@@ -320,8 +357,8 @@ class Settings(SignInSettings):
         return first, last
 
     @property
-    def files(self) -> Path:
-        """The folder of datasets, checkpoints and models."""
+    def files_folder(self) -> Path:
+        """The folder of datasets, checkpoints and models, or in which a machine works on those in a bucket."""
         return self.home / "files"
 
     @property

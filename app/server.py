@@ -21,8 +21,6 @@ from app import logs, stop_signals
 from app.access.proxies import Peer
 from app.config import Settings, settings
 from app.http.connections import Guard, GuardedProtocol
-from app.main import create_app
-from app.predictions.first_answers import load_loops
 
 # descriptors for the database, models, files and what is accepted just now
 _RESERVED_DESCRIPTORS = 256
@@ -103,6 +101,10 @@ def application() -> ASGIApp:
 
     What is collected by counting references is most of what requests leave behind; so the collector comes seldom.
     """
+    gc.disable()  # a quarter of the time that the modules below take to be imported
+    from app.main import create_app
+    from app.predictions.first_answers import load_loops
+
     app: Any = create_app()
     trusted = settings().trusted_proxies
     if trusted.strip():
@@ -112,6 +114,7 @@ def application() -> ASGIApp:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_MADE_BETWEEN_COLLECTIONS)
+    gc.enable()
     return served
 
 

@@ -62,7 +62,7 @@ def lock_free(machine: str, problem: Problem, tol: float, threads: int) -> Itera
             while at < len(order):
                 pools[t] = coefficients.with_capacity(pools[t], 1 << 16)
                 visits = Visits(order, at, len(order), turn == 0, k if turn == 0 else 0)
-                at = joint.visit(task, visits, solver.largest_loss, *shared, pools[t], progress)
+                at = joint.visit(task, visits, solver.largest_loss, *shared, pools[t], progress, None)
 
     with ThreadPoolExecutor(threads) as thread_pool:
         for epoch in range(1, 1000):

@@ -1,11 +1,13 @@
 """Concepts of a vocabulary: `subjects` beside what its learnt scores find alone, and `auto` beside its own machines.
 
-    python -m benchmarks.bench_subjects [--auto | --characters] [kirjastonhoitaja] [makupalat] [tib-core.en]
+    python -m benchmarks.bench_subjects [--auto | --characters | --editions] [CORPUS ...]
 
 Needs the corpora beside the repository, in ``../shared/data``. F1@5 is the mean over rows of the F1 of the five best
 concepts, as in Annif's `eval`; `unseen` is the share of true concepts without training rows among the first ten. With
 `--auto`, `auto` is trained with its own recipe, and then the best setting of each of its machines by itself, on the
 same rows. With `--characters` the terms of the other tables are lemmas and runs of three to five characters.
+With `--editions` a fifth of the concepts, drawn at random, appear in a second edition of the vocabulary, and no
+training row has them; a model of the first edition adopts the second, beside a training with it.
 Each training has a process of its own, whose peak of memory includes the features of all rows.
 """
 
@@ -24,7 +26,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.datasets.recipe_schemas import TextRecipe, default_recipe
-from app.features.named_text import ConceptName, NamedTextFeatures
+from app.features.concept_names import ConceptName
+from app.features.named_text import NamedTextFeatures
 from app.features.text import TextFeatures
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import parse_hierarchy
@@ -92,8 +95,17 @@ def targets(rows: Rows, concepts: Sequence[str]) -> sp.csr_matrix:
     return sp.csr_matrix((np.ones(len(pairs), bool), (row, column)), shape=(len(rows), len(concepts)))
 
 
-def measured(scores: Iterator[np.ndarray], Y: sp.csr_matrix, seen: np.ndarray) -> tuple[float, float, float]:
-    f1, ndcg, hit, unseen = [], [], 0, 0
+class Answered(NamedTuple):
+    """What one row's answer is worth: two measures, concepts without training rows that are found, and all of them."""
+
+    f1: float
+    ndcg: float
+    hit: int
+    unseen: int
+
+
+def answered(scores: Iterator[np.ndarray], Y: sp.csr_matrix, seen: np.ndarray) -> Iterator[Answered]:
+    """Of each row that has concepts."""
     gains = 1.0 / np.log2(np.arange(2, 12))
     for i, row in enumerate(scores):
         true = Y.indices[Y.indptr[i] : Y.indptr[i + 1]]
@@ -101,11 +113,14 @@ def measured(scores: Iterator[np.ndarray], Y: sp.csr_matrix, seen: np.ndarray) -
             continue
         first = np.argsort(-row, kind="stable")[:10]
         right = np.isin(first, true)
-        f1.append(2.0 * right[:5].sum() / (5 + len(true)))
-        ndcg.append((gains * right).sum() / gains[: len(true)].sum())
-        hit += int((right & ~seen[first]).sum())
-        unseen += int((~seen[true]).sum())
-    return float(np.mean(f1)), float(np.mean(ndcg)), hit / max(1, unseen)
+        f1 = 2.0 * right[:5].sum() / (5 + len(true))
+        ndcg = (gains * right).sum() / gains[: len(true)].sum()
+        yield Answered(f1, ndcg, int((right & ~seen[first]).sum()), int((~seen[true]).sum()))
+
+
+def measured(scores: Iterator[np.ndarray], Y: sp.csr_matrix, seen: np.ndarray) -> tuple[float, float, float]:
+    f1, ndcg, hit, unseen = (np.array(each) for each in zip(*answered(scores, Y, seen), strict=True))
+    return float(f1.mean()), float(ndcg.mean()), hit.sum() / max(1, unseen.sum())
 
 
 def trained(problem: Problem, method: str, params: dict[str, Any]) -> Model:
@@ -183,6 +198,75 @@ def in_a_process(machine: Machine, problem: Problem, held: Held) -> tuple[list[s
     return row, trials
 
 
+class Edition(NamedTuple):
+    """Concepts of one edition of a vocabulary, their names by their numbers in it, and the rows that have them."""
+
+    concepts: list[str]
+    names: list[ConceptName]
+    Y: sp.csr_matrix
+
+    def fit(self, texts: list[str], recipe: TextRecipe) -> tuple[NamedTextFeatures, Problem]:
+        features, X = NamedTextFeatures.fit(texts, recipe, self.names, self.concepts)
+        problem = Problem.check_sets(X, self.Y, Taxonomy.flat(self.concepts))
+        return features, replace(problem, names=features.block())
+
+
+def bench_editions(corpus: str) -> None:
+    file, language = CORPORA[corpus]
+    train, test = parts(corpus)
+    labels = [label for _, some in (*train, *test) for label in some]
+    concepts, names = vocabulary(file, labels, language)
+    appears = np.random.default_rng(0).random(len(concepts)) < 0.2
+    old, place = np.flatnonzero(~appears), np.full(len(concepts), -1)
+    place[old] = np.arange(len(old))
+    texts, held_out = [text for text, _ in train], [text for text, _ in test]
+    # new concepts have no rows yet
+    Y = sp.csr_matrix(targets(train, concepts)[:, old])
+    wide = sp.csr_matrix((Y.data, old[Y.indices], Y.indptr), shape=(len(train), len(concepts)))
+    second = Edition(concepts, names, wide)
+    kept = [ConceptName(int(place[each.concept]), each.name) for each in names if not appears[each.concept]]
+    first = Edition([concepts[at] for at in old], kept, Y)
+    recipe = TextRecipe(lemmas=(language,))
+    Y_test, seen = targets(test, concepts), np.bincount(wide.indices, minlength=len(concepts)) > 0
+    rows = []
+
+    def add(name: str, model: Model, features: NamedTextFeatures, began: float, columns: np.ndarray) -> None:
+        took = time.process_time() - began
+        X, scores = features.transform(held_out), (np.full(len(concepts), -np.inf) for _ in held_out)
+        for_all = (_put(whole, columns, row) for whole, row in zip(scores, by_rows(model, X), strict=True))
+        f1, ndcg, found = measured(for_all, Y_test, seen)
+        appeared = measured(
+            (_put(np.full(len(concepts), -np.inf), columns, row) for row in by_rows(model, X)), Y_test, ~appears
+        )
+        rows.append([name, f"{f1:.3f}", f"{ndcg:.3f}", f"{found:.3f}", f"{appeared[2]:.3f}", f"{took:.1f}"])
+        print(f"  {rows[-1]}", flush=True)
+
+    began = time.process_time()
+    features, problem = first.fit(texts, recipe)
+    model = trained(problem, "subjects", {})
+    add("the first edition", model, features, began, old)
+    began = time.process_time()
+    adopted = features.with_names(names, concepts)
+    block = adopted.block()
+    model = model.with_concepts(Taxonomy.flat(concepts), block, old, (wide, block.named(adopted.matches(texts))))
+    add("the first, which adopts the second", model, adopted, began, np.arange(len(concepts)))
+    began = time.process_time()
+    features, problem = second.fit(texts, recipe)
+    add("the second edition", trained(problem, "subjects", {}), features, began, np.arange(len(concepts)))
+    note = (
+        f"{len(train):,} texts to train on, {len(test):,} held out; {len(concepts):,} concepts, of which "
+        f"{int(appears.sum()):,} appear in the second edition. unseen: the share of concepts without training rows "
+        "that is among the first ten; appeared: of those that the first edition lacks."
+    )
+    header = ["trained on", "F1@5", "nDCG@10", "unseen", "appeared", "processor s"]
+    write(f"Adopting an edition of a vocabulary: {corpus}", header, rows, note)
+
+
+def _put(whole: np.ndarray, columns: np.ndarray, row: np.ndarray) -> np.ndarray:
+    whole[columns] = row
+    return whole
+
+
 def bench(corpus: str, *, auto: bool, characters: bool) -> None:
     file, language = CORPORA[corpus]
     train, test = parts(corpus)
@@ -232,6 +316,10 @@ if __name__ == "__main__":
     kinds = arguments.add_mutually_exclusive_group()
     kinds.add_argument("--auto", action="store_true")
     kinds.add_argument("--characters", action="store_true")
+    kinds.add_argument("--editions", action="store_true")
     given = arguments.parse_args()
-    for chosen in given.corpora or CORPORA:
+    for chosen in given.corpora or [name for name, (file, _) in CORPORA.items() if file or not given.editions]:
+        if given.editions:
+            bench_editions(chosen)
+            continue
         bench(chosen, auto=given.auto, characters=given.characters)

@@ -58,7 +58,7 @@ PAGES = (
         "Which flat machine is fast?",
         "Time to LIBLINEAR's own objective, or to a certified gap, on the same rows with the same C.",
         ("bench_peers", "bench_walrus", "bench_gap", "bench_precise", "bench_curves", "bench_lee_lin_wahba",
-         "bench_growth", "bench_primitives", "bench_certain"),
+         "bench_growth", "bench_primitives", "bench_certain", "bench_path", "bench_limit"),
         (
             Dots(
                 "flat", "Time to LIBLINEAR's objective at its default stop", "set", "machine", "ratio",
@@ -72,6 +72,18 @@ PAGES = (
         "Test rows that `auto`, single machines and other programs get right, all tuned on the same training rows.",
         ("bench_quality", "bench_sets_quality", "bench_subjects", "bench_set_precision", "bench_sparsity"),
         (Dots("answers", "Who answers best: ", "", "program", "P@1", "P@1, %", None, PEERS, False),),
+    ),
+    Page(
+        "fields",
+        "Do text columns with weights of their own answer better?",
+        "`subjects` on titles and abstracts: joined into one text, each column alone, and as `fields`.",
+        ("bench_fields",),
+        (
+            Dots(
+                "fields", "Titles with a weight of their own", "", "features", "nDCG@10", "nDCG@10", None,
+                ("joined", "fields, title 1", "fields, title 4"), False,
+            ),
+        ),
     ),
     Page(
         "curation",
@@ -148,8 +160,14 @@ PAGES = (
         "trees",
         "How fast and how good are machines over a label tree?",
         "One label of a tree, and sets of labels.",
-        ("bench_transfer", "bench_hm3", "bench_hierarchies"),
+        ("bench_transfer", "bench_hm3", "bench_graphs", "bench_hierarchies"),
         (Dots("trees", "Machines over a label tree", "set", "method", "s", "seconds to a gap of 1 %"),),
+    ),
+    Page(
+        "costs",
+        "What do costs of wrong answers save?",
+        "Mean costs with unit margins and cost margins, answered by score or by least expected cost.",
+        ("bench_costs",),
     ),
     Page(
         "boosting",

@@ -23,6 +23,12 @@ class Shape(NamedTuple):
     options: dict[str, Any]
 
 
+RAW_XMC = {
+    "label_column": "target_ind",
+    "text_columns": ("title", "content"),
+    "id_column": "uid",
+    "ignore_columns": ("target_rel",),
+}
 DATASETS = (
     Shape("LIBSVM, svmlight", "good.svmlight", {}),
     Shape("svmlight with `qid:`, as for ranking", "ranking.svmlight", {}),
@@ -37,6 +43,8 @@ DATASETS = (
     Shape("CSV with a column of 0 and 1 for each label", "marks.csv", {"label_columns": ("fruit", "sea")}),
     Shape("CSV with Python's lists in cells", "lists.csv", {"label_lists": "read"}),
     Shape("CSV with several labels in a cell", "separated.csv", {"label_separator": ";"}),
+    Shape("CSV with JSON's lists in cells", "cells.csv", {"label_lists": "read"}),
+    Shape("CSV with title, abstract and keywords", "titled.csv", {"text_columns": ("title", "abstract", "keywords")}),
     Shape("TSV", "good.tsv", {}),
     Shape("JSON lines of features", "good.jsonl", {}),
     Shape("JSON lines of texts with lists of labels", "texts.jsonl", {}),
@@ -48,11 +56,13 @@ DATASETS = (
     Shape("fastText, one label a line", "good.fasttext", {}),
     Shape("fastText, several labels a line", "sets.fasttext", {}),
     Shape("Label Studio: JSON", "studio.annotations", {}),
+    Shape("Label Studio: JSON with a taxonomy", "taxonomy.annotations", {}),
     Shape("Label Studio: JSON-MIN", "studio_min.annotations", {}),
     Shape("Label Studio: CSV", "studio.csv.annotations", {}),
     Shape("doccano: JSON lines", "doccano.annotations", {}),
     Shape("Argilla: JSON", "argilla.annotations", {}),
     Shape("Extreme Classification Repository", "good.xmc", {}),
+    Shape("Extreme Classification Repository: raw texts", "raw_xmc.jsonl", RAW_XMC),
     Shape("Weka: dense ARFF", "weka.arff", {}),
     Shape("Weka: sparse ARFF", "sparse.arff", {}),
     Shape("Meka: ARFF with `-C`", "meka.arff", {}),
@@ -68,6 +78,7 @@ DATASETS = (
     Shape("Excel", "good.xlsx", {}),
     Shape("LibreOffice", "good.ods", {}),
     Shape("NumPy: arrays `X` and `y`", "good.npz", {}),
+    Shape("PECOS: matrices of features and labels in one file", "pecos.npz", {}),
 )
 HIERARCHIES = (
     Shape("edges: child, parent", "good.csv", {}),

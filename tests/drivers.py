@@ -19,6 +19,8 @@ DRIVERS = (
     # a precision is no method, but is compiled as another one
     ("float32", "float64"),
 )
+# the folders whose tests' cases differ in what is computed, and not in what the database is asked
+COMPUTING = ("workers", "exports")
 PLACE = {method: (driver, place) for driver, methods in enumerate(DRIVERS) for place, method in enumerate(methods)}
 
 
@@ -46,6 +48,20 @@ def mark_slow(items: Iterable[pytest.Item]) -> None:
         database = getattr(getattr(item, "callspec", None), "params", {}).get("database")
         if database == "postgresql" and "faults" in item.path.parts:
             item.add_marker(pytest.mark.slow)
+
+
+def repeated_on_postgresql(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The cases of a test that another one represents on PostgreSQL: they compute otherwise by the same statements."""
+    seen: set[str] = set()
+    repeated = []
+    for item in sorted(items, key=lambda item: item.get_closest_marker("slow") is not None):
+        database = getattr(getattr(item, "callspec", None), "params", {}).get("database")
+        if database == "postgresql" and item.path.parent.name in COMPUTING:
+            test = item.nodeid.split("[")[0]
+            if test in seen:
+                repeated.append(item)
+            seen.add(test)
+    return repeated
 
 
 def _method(value: Any) -> str:

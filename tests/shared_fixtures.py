@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -20,7 +21,7 @@ import pytest
 import redis
 import typer.main
 from compiling import compile_in_children
-from drivers import mark_slow
+from drivers import mark_slow, repeated_on_postgresql
 from sqlalchemy import delete, make_url
 from sqlalchemy.orm import Session, sessionmaker
 from statements import share_statements
@@ -56,9 +57,13 @@ hypothesis.settings.load_profile("any_machine")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One method of each driver is tested quickly, the others by the slow tests."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """One method of each driver is tested quickly, the others by the slow tests; PostgreSQL gets one case of a job."""
     mark_slow(items)
+    repeated = repeated_on_postgresql(items)
+    config.hook.pytest_deselected(items=repeated)
+    without = set(repeated)
+    items[:] = [item for item in items if item not in without]
 
 
 def pytest_collection_finish() -> None:
@@ -279,6 +284,29 @@ def _wait(ready: Callable[[], bool], process: subprocess.Popen[bytes], seconds: 
         assert process.poll() is None, "the server ended"
         assert time.monotonic() < deadline, "the server does not answer"
         time.sleep(0.02)
+
+
+@pytest.fixture(scope="session")
+def storage_server() -> Iterator[Any]:
+    """A server that speaks S3, for one test after another."""
+    pytest.importorskip("moto", reason="moto's server is not installed")
+    from object_storage import object_storage
+
+    with object_storage() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(storage_server: Any, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The server of an empty bucket, in which the service keeps its files."""
+    for name, value in (("ACCESS_KEY_ID", "test"), ("SECRET_ACCESS_KEY", "test"), ("DEFAULT_REGION", "us-east-1")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    name = f"polymargin-{secrets.token_hex(6)}"
+    storage_server.new_bucket(name)
+    storage_server.requests.clear()
+    configure(files=f"s3://{name}/some/prefix", files_endpoint=storage_server.url)
+    yield storage_server
+    storage_server.spoil = lambda _method, _path: None
 
 
 @pytest.fixture

@@ -3,16 +3,19 @@
 import argparse
 import os
 import socket
+import time
 import warnings
 from typing import Any
 
 from celery import signals
 from celery.apps.worker import Worker
 from celery.exceptions import SecurityWarning
+from sqlalchemy.exc import DBAPIError
 
 from app import logs, tracing
 from app.config import settings
 from app.store import migrate
+from app.store.failures import is_passing
 from app.store.privacy import keep_private
 from app.store.queue import GENERAL, RUN_TASK, SHARD_TASK, make_celery
 from workers import sweeper
@@ -35,7 +38,7 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
     # It warns of pickled messages under root; only JSON is accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     keep_private(settings().home)
-    migrate.upgrade(settings().sqlalchemy_url)
+    upgrade_database()
     job_memory.divide(concurrency)
     if queue == GENERAL:
         lanes.divide(concurrency)
@@ -67,6 +70,18 @@ def main(queue: str = GENERAL, concurrency: int = 2) -> None:
         end_sweeping()
         lanes.clear()
     raise SystemExit(worker.exitcode)
+
+
+def upgrade_database() -> None:
+    """Bring the database to the newest schema, as soon as it is available."""
+    while True:
+        try:
+            return migrate.upgrade(settings().sqlalchemy_url)
+        except DBAPIError as error:
+            if not is_passing(error):
+                raise
+            sweeper.log_away(error)
+        time.sleep(settings().sweep_seconds)
 
 
 def _keep_logging(**_: Any) -> None:

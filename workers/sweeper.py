@@ -80,10 +80,15 @@ def _round(worker: str, queue: str, processes: int, tidy_now: bool) -> None:
                 act(session)
         except Exception as error:
             if is_passing(error):
-                reason = str(getattr(error, "orig", error))[:200]
-                _log.warning("database_away", error=type(error).__name__, reason=reason)
+                log_away(error)
             else:  # of this step alone
                 _log.exception("sweep_failed", step=getattr(act, "__name__", "report"))
+
+
+def log_away(error: Exception) -> None:
+    """Log that the database is unavailable, and why; the caller tries again."""
+    reason = str(getattr(error, "orig", error))[:200]
+    _log.warning("database_away", error=type(error).__name__, reason=reason)
 
 
 def _expire(session: Session) -> None:

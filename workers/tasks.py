@@ -16,9 +16,11 @@ from app.jobs import trials as trial_jobs
 from app.jobs import wakeups as job_queue
 from app.jobs.slots import Fenced
 from app.store import tables
+from app.store.buckets import StorageAway
 from app.store.db import DATABASE_AWAY, reading, sessions
 from app.store.queue import GENERAL
 from workers.job_kinds import trial_rows
+from workers.job_kinds.adopting import adopt
 from workers.job_kinds.appending import append_rows
 from workers.job_kinds.compressing import compress
 from workers.job_kinds.correcting import correct_labels
@@ -43,6 +45,7 @@ WORK: Mapping[str, Callable[[JobContext], None]] = {
     "trial": run_trial,
     "evaluate": evaluate,
     "predict": predict,
+    "adopt": adopt,
     "compress": compress,
     "suggest_rows": suggest_rows,
     "wrong_labels": find_wrong_labels,
@@ -147,7 +150,7 @@ def _work(context: JobContext) -> str:
         return "given back"
     except LeftToTrials:
         return "left to trials"
-    except Waiting:
+    except (Waiting, StorageAway):
         context.give_back(at_once=False)
         return "waiting"
     except Lost as error:

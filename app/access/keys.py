@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.access import audit
 from app.access.schemas import Key, NewKey, Role
+from app.config import settings
 from app.errors import Conflict, Forbidden, InvalidInput, Item, NotFound, Unauthenticated
 from app.schemas import Page
 from app.store import tables
@@ -155,7 +156,7 @@ def revoke(session: Session, ref: str) -> Key:
 
 
 def ensure_admin(session: Session, file: Path) -> str | None:
-    """Make the first administrator's key and write its secret to ``file`` (mode 600).
+    """Make the first administrator's key and write its secret to ``file`` (mode 600), unless the settings have it.
 
     Returns
     -------
@@ -166,7 +167,8 @@ def ensure_admin(session: Session, file: Path) -> str | None:
     with reading(session):
         if session.scalars(has_admin).first():
             return None
-    secret = f"pm_{secrets.token_urlsafe(32)}"
+    given = settings().admin_key
+    secret = given or f"pm_{secrets.token_urlsafe(32)}"
     try:
         with writing(session):
             taken = _taken(session, ADMIN)  # first: what is committed in between would look old
@@ -174,7 +176,8 @@ def ensure_admin(session: Session, file: Path) -> str | None:
                 return None
             _insert(session, f"admin-{new_id()}" if taken else ADMIN, ADMIN, secret)
             # Before the commit: a key that nobody can read would lock everybody out.
-            _write_private(file, secret + "\n")
+            if not given:
+                _write_private(file, secret + "\n")
     except IntegrityError:  # another process made it at the same moment, and wrote its own file afterwards or will
         return None
     return secret

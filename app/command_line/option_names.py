@@ -84,6 +84,8 @@ class OptionNames:
         field = None if name is None else self._field(name)
         if field is None:
             return match[0]
+        if match["value"] == "false":
+            return f"--no-{field.replace('_', '-')}"
         # a switch has no value
         return _option(field) if match["value"] in (None, "true") else f"{_option(field)} {match['value']}"
 

@@ -86,7 +86,7 @@ def _kind(info: FieldInfo) -> Any:
 def _parameter(name: str, info: FieldInfo, *, required: bool) -> inspect.Parameter:
     plain, kind = _plain(info.annotation), _kind(info)
     described = info.description or ""
-    if info.default is not None and not info.is_required() and kind is not bool:
+    if info.default is not None and info.default != {} and not info.is_required() and kind is not bool:
         described += f" Default: {info.default}."
     settings: dict[str, Any] = {"help": described}
     if _is_name_or_list(plain):
@@ -97,7 +97,7 @@ def _parameter(name: str, info: FieldInfo, *, required: bool) -> inspect.Paramet
     elif get_origin(plain) in (list, tuple):
         settings["metavar"] = "A,B,..."
     elif get_origin(plain) is dict:
-        settings["metavar"] = "NAME=VALUE,..."
+        settings["metavar"] = "JSON" if _of_objects(plain) else "NAME=VALUE,..."
     elif kind is bool:
         settings["show_default"] = False
     if required:
@@ -134,6 +134,12 @@ def tags_of(texts: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+def _of_objects(plain: Any) -> bool:
+    """Whether the values of a mapping are models."""
+    value = _plain(get_args(plain)[1])
+    return isinstance(value, type) and issubclass(value, BaseModel)
+
+
 def param_of(text: str) -> tuple[str, Any]:
     """Name and value of a text as ``NAME=VALUE``; what is no JSON is a string."""
     name, sign, value = text.partition("=")
@@ -147,6 +153,12 @@ def param_of(text: str) -> tuple[str, Any]:
 
 def _read(name: str, info: FieldInfo, value: Any) -> Any:
     plain = _plain(info.annotation)
+    hint = f"--{name.replace('_', '-')}"
+    if get_origin(plain) is dict and _of_objects(plain):
+        try:
+            return orjson.loads(value)
+        except orjson.JSONDecodeError:
+            raise typer.BadParameter(f"expected a JSON object, got {value[:80]!r}", param_hint=hint) from None
     if get_origin(plain) is dict:
         return tags_of(value.split(","))
     if _is_name_or_list(plain):
@@ -160,5 +172,4 @@ def _read(name: str, info: FieldInfo, value: Any) -> Any:
     try:
         return [orjson.loads(part) for part in value.split(",")]
     except orjson.JSONDecodeError:
-        hint = f"--{name.replace('_', '-')}"
         raise typer.BadParameter(f"expected comma-separated numbers, got {value[:80]!r}", param_hint=hint) from None

@@ -1,5 +1,6 @@
 """The source files of appends and corrections: counted while they are stored, removed when nothing needs them."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from app.store.files import Files, files
 J = tables.Job
 # jobs that make the next version of a dataset of the newest and a file
 KINDS = ("append", "correct")
+_OF_APPEND = re.compile(r"source-|\.?arrays-.*-")
 
 
 def path_of(dataset_id: str, request: Mapping[str, Any]) -> str:
@@ -24,7 +26,7 @@ def path_of(dataset_id: str, request: Mapping[str, Any]) -> str:
 
 def is_kept(dataset_id: str, request: Mapping[str, Any]) -> bool:
     """Whether the source file exists."""
-    return files().path(path_of(dataset_id, request)).exists()
+    return files().exists(path_of(dataset_id, request))
 
 
 def waiting_bytes(session: Session, workspace: str) -> int:
@@ -38,9 +40,7 @@ def waiting_bytes(session: Session, workspace: str) -> int:
 def orphans(session: Session, store: Files) -> Iterable[str]:
     """Paths of source files and arrays of appends that neither a job nor a version needs."""
     present = [
-        f"datasets/{path.parent.name}/{path.name}"
-        for pattern in ("source-*", "arrays-*-*", ".arrays-*-*")
-        for path in store.path("datasets").glob(f"*/{pattern}")
+        f"datasets/{name}" for name in store.names("datasets", depth=2) if _OF_APPEND.match(name.partition("/")[2])
     ]
     if not present:
         return []

@@ -71,16 +71,19 @@ def make_next(
     try:
         if upload.size_bytes == 0:
             raise InvalidInput("the file is empty")
+        with reading(session):
+            id = by_ref(session, tables.Dataset, ref, BRIEF).id
+        of_file = {"source": new_id(), "sha256": upload.sha256, "size_bytes": upload.size_bytes}
+        path = append_sources.path_of(id, of_file)
+        store.send(upload, path)
         with writing(session):
             quotas.require_jobs(session)
             quotas.require_room(session, upload.size_bytes)
-            dataset = by_ref(session, tables.Dataset, ref, BRIEF, lock=True)
+            dataset = by_ref(session, tables.Dataset, id, BRIEF, lock=True)
             require_owner(session, dataset)
             require_quiet(session, dataset)
-            of_file = {"source": new_id(), "sha256": upload.sha256, "size_bytes": upload.size_bytes}
             request = {**request_of(dataset), **of_file}
-            path = append_sources.path_of(dataset.id, request)
-            upload.move(store.path(path))
+            store.keep(upload, path)
             row = job_queue.enqueue(session, request["kind"], dataset.id, request)
             then(row)
             session.refresh(row)

@@ -8,8 +8,9 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import PrivateAttr, TypeAdapter
 
@@ -32,7 +33,7 @@ from app.jobs.client import POLL_SECONDS, Job, job_of
 from app.jobs.schemas import FeaturePreview
 from app.jobs.schemas import Job as JobBody
 from app.remote.errors import ClientError, ConflictError, JobFailedError, NotFoundError, TimedOutError
-from app.remote.files import is_large, send_file
+from app.remote.files import is_address, is_large, send_address, send_file
 from app.remote.progress import progress_bar
 from app.remote.tables import Data, as_file, is_path
 from app.remote.transport import Transport
@@ -120,8 +121,9 @@ class Datasets:
 
         Parameters
         ----------
-        data : path, DataFrame of pandas or polars, Arrow table, or list of dicts
-            Tables are sent as Parquet, without the index of pandas, and dicts as JSON lines.
+        data : path, address, DataFrame of pandas or polars, Arrow table, or list of dicts
+            The service fetches an address itself: ``https://...`` or ``s3://bucket/key``, where its administrator
+            allows it. Tables are sent as Parquet, without the index of pandas, and dicts as JSON lines.
         name : str, optional
             Name of the dataset; default: the file's name up to its first dot. Tables have no name of their own.
         format : name of a format, or None
@@ -146,6 +148,11 @@ class Datasets:
         """
         if name is None and not is_path(data):
             raise ClientError("A table has no name of its own: give the dataset one, as in upload(table, 'papers')")
+        if is_address(data):
+            address = PurePosixPath(urlsplit(str(data)).path)
+            query = options | {"name": name or address.name.partition(".")[0], "format": format}
+            body = send_address(self._transport, "/datasets", str(data), ImportOptions, query)
+            return self._dataset(self._transport.parsed(DatasetBody, body))
         require_columns(data, options)
         with as_file(data) as file:
             name = name or file.name.partition(".")[0]
@@ -217,7 +224,8 @@ class Datasets:
         ----------
         dataset : str
             Id or name.
-        data : path, DataFrame of pandas or polars, Arrow table, or list of dicts
+        data : path, address, DataFrame of pandas or polars, Arrow table, or list of dicts
+            As for ``upload``.
         part : {"train", "test", "validation"} or None
             Part of the rows without a split of their own; default: train, if the dataset has parts.
         format, progress, **options
@@ -228,9 +236,13 @@ class Datasets:
         ConflictError
             The dataset is not ready, or other rows are being appended.
         """
-        with as_file(data) as file:
-            query = options | {"part": part, "format": format or format_of(file)}
-            body = send_file(self._transport, f"/datasets/{dataset}/rows", file, NewRows, query, progress)
+        route = f"/datasets/{dataset}/rows"
+        if is_address(data):
+            body = send_address(self._transport, route, str(data), NewRows, options | {"part": part, "format": format})
+        else:
+            with as_file(data) as file:
+                query = options | {"part": part, "format": format or format_of(file)}
+                body = send_file(self._transport, route, file, NewRows, query, progress)
         return job_of(self._transport.parsed(JobBody, body), self._transport)
 
     def preview(

@@ -17,6 +17,7 @@ from app.datasets.recipe_schemas import ColumnSummary
 from app.datasets.schemas import Dataset, DatasetFormat, DatasetRow, FromUpload, ImportOptions, NewRows
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.remote.errors import ClientError
+from app.remote.files import is_address
 
 datasets = typer.Typer(help="Upload and manage datasets.", no_args_is_help=True)
 
@@ -26,10 +27,19 @@ _RESUME = "Resume the interrupted upload of this file; the error message shows t
 Ref = Annotated[str, typer.Argument(metavar="DATASET", help="Name or id.")]
 
 
+def _file_or_address(what: str) -> Any:
+    def parsed(value: str) -> str:
+        if not is_address(value) and not Path(value).is_file():
+            raise typer.BadParameter(f"File {value!r} does not exist.")
+        return value
+
+    return typer.Argument(metavar="FILE", callback=parsed, help=f"{what}, or address that the service fetches.")
+
+
 @datasets.command()
 @options_of(ImportOptions)
 def upload(
-    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="File to upload.")],
+    path: Annotated[str, _file_or_address("File to upload")],
     name: Annotated[str | None, typer.Option(help="Default: the file's name without extensions.")] = None,
     format: Annotated[str | None, typer.Option(help=_FORMAT)] = None,
     wait: Annotated[bool, typer.Option(help="Wait until the service has imported the file.")] = True,
@@ -39,7 +49,18 @@ def upload(
 ) -> None:
     """Upload a dataset file; it may be compressed."""
     out = console(json)
-    options["resume"] = resume
+    if is_address(path):
+        with Client() as client, out.status("The service is fetching the file"):
+            made = client.datasets.upload(path, name, cast(DatasetFormat | None, format), progress=False, **options)
+            _show(made.wait(progress=False) if wait else made, json)
+        return
+    _upload_file(Path(path), name, format, wait, options | {"resume": resume}, json)
+
+
+def _upload_file(
+    path: Path, name: str | None, format: str | None, wait: bool, options: dict[str, Any], json: bool
+) -> None:
+    out = console(json)
     if not json and shows_columns(path, format, options):
         with Client() as client:
             options |= proposed_options(client, path, format, options, out)
@@ -88,7 +109,7 @@ def columns(
 @options_of(NewRows, without=("part", "format", *FromUpload.model_fields))
 def append(
     dataset: Ref,
-    path: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="File of rows to append.")],
+    path: Annotated[str, _file_or_address("File of rows to append")],
     part: Annotated[str | None, option(NewRows, "part", metavar="train|test|validation")] = None,
     format: Annotated[str | None, typer.Option(help=_FORMAT)] = None,
     wait: Annotated[bool, typer.Option(help="Wait until the service has appended the rows.")] = True,

@@ -104,10 +104,11 @@ def with_language(recipe: TextRecipe, statistics: DatasetStatistics, pointer: st
     Raises
     ------
     InvalidInput
-        That language is not known, or there is no list of stop words for it; or stop words, stems or lemmas are of a
-        language that the texts are not in.
+        That language is not known, or there is no list of stop words for it; stop words, stems or lemmas are of a
+        language that the texts are not in; or a field is no text column.
     """
     recipe = _resolved(recipe, statistics, pointer)
+    _check_fields(recipe, statistics, pointer)
     for field, of in _languages(recipe).items():
         if recipe.language is not None:
             if not any(_same(language, recipe.language) for language in of):
@@ -125,6 +126,18 @@ def with_language(recipe: TextRecipe, statistics: DatasetStatistics, pointer: st
             )
             raise _fault(detail, f"{pointer}/{field}")
     return recipe
+
+
+def _check_fields(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str) -> None:
+    """Raise InvalidInput where a recipe has fields that are no text columns of the dataset."""
+    known = [column.name for column in statistics.columns or [] if column.role == "text"]
+    for name in recipe.fields:
+        if len(known) < 2:
+            why = "the dataset has one text column, or was imported by a version that joined them: upload it again"
+            raise _fault(f"{why}, with text_columns for each field", f"{pointer}/fields")
+        if name not in known:
+            detail = f"no text column '{name}'; the dataset's text columns are {', '.join(known)}"
+            raise _fault(detail, f"{pointer}/fields/{name}")
 
 
 def _resolved(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str) -> TextRecipe:

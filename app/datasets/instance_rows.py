@@ -7,6 +7,7 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.datasets.appending import append
+from app.datasets.recipe_schemas import TableColumns
 from app.datasets.schemas import NewRows
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import Conflict
@@ -64,10 +65,10 @@ def append_rows(
 
 
 def _columns(corpus: Corpus) -> dict[str, Any]:
-    """The options that a table's rows need."""
-    if corpus.kind != "table" or corpus.columns is None:
+    """The options that rows of a table or of several columns of texts need."""
+    columns = _columns_of(corpus)
+    if columns is None:
         return {}
-    columns = corpus.columns
     return {
         "text_columns": columns.texts,
         "number_columns": columns.numbers,
@@ -76,15 +77,23 @@ def _columns(corpus: Corpus) -> dict[str, Any]:
     }
 
 
+def _columns_of(corpus: Corpus) -> TableColumns | None:
+    """The columns of a table, or of texts in several columns."""
+    several = corpus.columns is not None and len(corpus.columns.texts) > 1
+    return corpus.columns if corpus.kind == "table" or several else None
+
+
 def _row_of(dataset: tables.Dataset, corpus: Corpus, label: str) -> Callable[[dict[str, Any], list[str]], Row | None]:
     sets = DatasetStatistics.model_validate(dataset.statistics).labels_per_row is not None
     form = "indices" if corpus.feature_names is None else "features"
-    form = {"text": "text", "table": "record"}.get(corpus.kind, form)
-    columns = None if corpus.kind != "table" else corpus.columns
+    columns = _columns_of(corpus)
+    form = "record" if columns is not None else "text" if corpus.kind == "text" else form
 
     def row_of(instance: dict[str, Any], labels: list[str]) -> Row | None:
         if form == "features" and "record" in instance:  # a record of numbers alone
             instance = {form: instance["record"]}
+        if columns is not None and "text" in instance:  # of a model that reads them joined
+            instance = {"record": dict.fromkeys(columns.texts) | {columns.texts[0]: instance["text"]}}
         if form not in instance or not (sets or len(labels) == 1):
             return None
         if columns is not None:

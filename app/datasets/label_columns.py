@@ -116,13 +116,17 @@ def chosen_label_column(path: Path, format: str | None, options: Options) -> str
     ):
         return None
     names = _header(path, options) if path.suffix.lower() in _ENDINGS else []
+    # a header that is no text is refused with its reason by the service
+    if not all(map(str.isprintable, names)):
+        return None
     if len(names) < 2 or default in names or set(names) >= _ANNIF:
         return None
     proposed = next(iter(labels_by_name(names)), names[-1])
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     if not sys.stdin.isatty():
         detail = (
-            f"the table has no column {default!r}; its columns are {shown}. Did you mean --label-column {proposed}?"
+            f"the table has no column {default!r}; its columns are {shown}. Did you mean --label-column "
+            f"{shlex.quote(proposed)}?"
         )
         ways = "--unlabelled reads rows without labels; if the first line is a row, write the columns' names before it"
         raise typer.BadParameter(f"{detail} ({ways})", param_hint="--label-column")

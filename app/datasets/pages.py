@@ -99,6 +99,7 @@ def show_dataset(
         rows=rows,
         offset=offset,
         n_rows=N_ROWS,
+        text_columns=[each.name for each in (statistics and statistics.columns) or [] if each.role == "text"],
         spreads=spreads(dataset.kind, statistics) if statistics else [],
         overlaps=overlaps(statistics) if statistics else [],
         intervals=intervals,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from app.values import ColumnType
 
@@ -67,6 +67,37 @@ StopWords = Annotated[
 ]
 
 
+def _ascending(lengths: tuple[int, int]) -> tuple[int, int]:
+    if lengths[0] > lengths[1]:
+        raise ValueError("the first length must not exceed the second")
+    return lengths
+
+
+_Length = Annotated[int, Field(ge=1, le=10)]
+CharacterLengths = Annotated[tuple[_Length, _Length], AfterValidator(_ascending)]
+
+
+class FieldRecipe(BaseModel):
+    """What one text column weighs, and what differs in it from the whole recipe, whose options it has otherwise."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    weight: float = Field(
+        default=1.0,
+        gt=0,
+        le=1000,
+        description="Weight of the field, whatever its number of words: with 2, a title of five words counts twice as "
+        "much as an abstract of weight 1.",
+    )
+    max_characters: int | None = Field(default=None, ge=1)
+    max_words: int | None = Field(default=None, ge=1)
+    max_sentences: int | None = Field(default=None, ge=1)
+    min_word_length: int | None = Field(default=None, ge=1, le=20)
+    ngram_max: int | None = Field(default=None, ge=1, le=3)
+    prefix: int | None = Field(default=None, ge=2, le=20)
+    char_ngrams: CharacterLengths | None = None
+
+
 class TextRecipe(BaseModel):
     """How texts become TF-IDF features; fitted on the training part only."""
 
@@ -95,11 +126,26 @@ class TextRecipe(BaseModel):
     prefix: int | None = Field(
         default=None, ge=2, le=20, description="Add prefixes of this many letters of longer words as terms."
     )
-    char_ngrams: tuple[Annotated[int, Field(ge=1, le=10)], Annotated[int, Field(ge=1, le=10)]] | None = Field(
+    char_ngrams: CharacterLengths | None = Field(
         default=None,
         description="Add character n-grams within words, with lengths from the first number to the second; a blank "
         "marks each end of a word. Useful for codes, compounds and misspelt words; multiplies the number "
         "of features.",
+    )
+    max_characters: int | None = Field(
+        default=None, ge=1, description="Read only this many characters from the beginning of each text."
+    )
+    max_words: int | None = Field(
+        default=None,
+        ge=1,
+        description="Read only this many words from the beginning of each text. In scripts without spaces between "
+        "words, each character counts as a word.",
+    )
+    max_sentences: int | None = Field(
+        default=None,
+        ge=1,
+        description="Read only this many sentences of each text: the first, and others spread evenly over the rest. "
+        "Useful for whole documents.",
     )
     max_features: int | None = Field(
         default=None, ge=1, description="Maximum number of terms; the most frequent are kept."
@@ -145,6 +191,13 @@ class TextRecipe(BaseModel):
         "normalization and unspaced have no effect.",
     )
 
+    fields: dict[Annotated[str, Field(min_length=1)], FieldRecipe] = Field(
+        default={},
+        max_length=100,
+        description="Weights of text columns, by name, and options that differ in them. Each column's terms "
+        "are then weighted on their own. Default: the columns are joined into one text.",
+    )
+
     @field_validator("stop_words")
     @classmethod
     def _of_language(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
@@ -178,13 +231,6 @@ class TextRecipe(BaseModel):
             for each in given
         )
 
-    @field_validator("char_ngrams")
-    @classmethod
-    def _ascends(cls, lengths: tuple[int, int] | None) -> tuple[int, int] | None:
-        if lengths is not None and lengths[0] > lengths[1]:
-            raise ValueError("the first length must not exceed the second")
-        return lengths
-
     @model_validator(mode="after")
     def _one_form(self) -> Self:
         if self.stem is not None and self.lemmas:
@@ -196,6 +242,11 @@ class TextRecipe(BaseModel):
         if self.hash_features is not None and self.max_features is not None:
             raise ValueError("give max_features or hash_features, not both")
         return self
+
+    def of_field(self, name: str) -> "TextRecipe":
+        """The recipe of one text column."""
+        own = self.fields.get(name, FieldRecipe()).model_dump(exclude={"weight"}, exclude_none=True)
+        return self.model_copy(update={"fields": {}, **own})
 
     @property
     def text_language(self) -> str | None:

@@ -106,10 +106,11 @@ def content(corpus: Corpus, row: int, whole: bool = False) -> dict[str, Any]:
     text = None if corpus.texts is None else corpus.texts[row]
     text = text if text is None or whole else text[:_TEXT]
     n_features = None if whole else _FEATURES
+    has_record = corpus.kind == "table" or (corpus.columns is not None and len(corpus.columns.texts) > 1)
     return {
         "text": text,
         "features": corpus.features(row, n_features) if corpus.kind == "sparse" else None,
-        "record": _record(corpus, row, text, n_features) if corpus.kind == "table" else None,
+        "record": _record(corpus, row, text, n_features) if has_record else None,
     }
 
 
@@ -117,8 +118,12 @@ def _record(corpus: Corpus, row: int, text: str | None, limit: int | None) -> di
     """A row of a table as a record, with up to ``limit`` numbers and categories."""
     record = corpus.record(row, limit)
     texts = () if corpus.columns is None else corpus.columns.texts
-    if text is not None and len(texts) == 1:  # several are joined and can no longer be separated
+    if text is not None and len(texts) == 1:
         record = {texts[0]: text, **record}
+    elif corpus.texts is not None and corpus.texts.has_fields:  # earlier versions joined them for good
+        shown = None if limit is None else _TEXT
+        fields = zip(texts, corpus.texts.fields(row), strict=True)
+        record = {**{name: each[:shown] for name, each in fields}, **record}
     return record
 
 

@@ -41,12 +41,18 @@ class PartialUpload(BaseModel):
 
 
 class FromUpload(BaseModel):
-    """The source of a file: the request's body, or an earlier upload in pieces."""
+    """The source of a file: the request's body, an earlier upload in pieces, or an address."""
 
     upload: str | None = Field(
         default=None,
         pattern="^[0-9a-f]{32}$",
         description="Id of an upload in pieces, begun by POST /uploads; the request then has no body.",
+    )
+    address: str | None = Field(
+        default=None,
+        max_length=2000,
+        description="Address from which the service fetches the file: https://host/path or s3://bucket/key, where the "
+        "administrator allows it; the request then has no body.",
     )
     sha256: Sha256 | None = Field(
         default=None, description="Expected SHA-256 of the file; a file with another hash is rejected."
@@ -477,8 +483,8 @@ class DatasetRow(BaseModel):
     record: dict[str, float | str | None] | None = Field(
         default=None,
         description=(
-            "Tables only: values by column, with the first 50 numbers and categories or all, and the text if it "
-            "is a single column."
+            "Of tables, and of texts in several columns: values by column, with the first 50 numbers and categories "
+            "or all. Texts are missing if an earlier version joined their columns."
         ),
     )
 

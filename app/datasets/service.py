@@ -66,7 +66,7 @@ def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
         if upload.size_bytes == 0:
             raise InvalidInput("the file is empty")
         format = file_format(given, upload.path)  # the options of a model need not be those of the file's format
-        upload.keep(store.path(f"{_folder(id)}/source"))
+        store.keep(upload, f"{_folder(id)}/source")
         with writing(session):
             quotas.require_jobs(session)
             quotas.require_room(session, upload.size_bytes)
@@ -172,7 +172,7 @@ def error_report(session: Session, ref: str) -> bytes:
     """
     row = by_ref(session, tables.Dataset, ref, _BRIEF)
     try:
-        return files().path(f"{_folder(row.id)}/{ERROR_REPORT}").read_bytes()
+        return files().read_bytes(f"{_folder(row.id)}/{ERROR_REPORT}")
     except FileNotFoundError:
         raise NotFound("the dataset has no faulty rows") from None
 

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from app.access import quotas
 from app.access.authentication import CLERK, VIEWER
 from app.config import settings
-from app.datasets import partial_uploads
+from app.datasets import addresses, partial_uploads
 from app.datasets.schemas import FromUpload, NewUpload, PartialUpload
 from app.errors import Conflict, InvalidInput, Item, Malformed, UnsupportedFormat
 from app.http.bodies import JsonBody
@@ -104,15 +104,22 @@ def received_after(check: Callable[..., object]) -> Any:
     ) -> AsyncIterator[Received]:
         given = given if isinstance(given, FromUpload) else FromUpload()
         room = await run_in_threadpool(_room, request, replay)
-        if given.upload is None:
+        if given.upload is None and given.address is None:
             async with receiving(request, given.sha256, room) as file:
                 yield file
             return
+        named = "upload" if given.address is None else "address"
+        if named == "address" and given.upload is not None:
+            raise InvalidInput("The request names an upload and an address.", [Item("choose one", "/address")])
         async for chunk in request.stream():
             if chunk:
                 raise InvalidInput(
-                    "The request names an upload and also has a body.", [Item("send no body", "/upload")]
+                    f"The request names an {named} and also has a body.", [Item("send no body", f"/{named}")]
                 )
+        if given.address is not None:
+            async with contextmanager_in_threadpool(_fetched(request, given.address, given.sha256, room)) as upload:
+                yield Received(upload, lambda: None)
+            return
         async with contextmanager_in_threadpool(_joined(request, token, given)) as upload:
             yield Received(upload, lambda: None)
 
@@ -163,6 +170,27 @@ async def receiving(request: Request, sha256: str | None, room: int | None) -> A
             yield Received(upload, require_client)
         finally:
             watching.cancel()
+    finally:
+        upload.abort()
+
+
+@contextmanager
+def _fetched(request: Request, address: str, sha256: str | None, room: int | None) -> Iterator[Upload]:
+    """A file that the service fetches, for the block."""
+    workspace = request.state.key.workspace
+    addresses.require_allowed(address)
+    upload = files().upload(workspace)
+
+    def write(block: bytes) -> None:
+        upload.write(block)
+        if room is not None:
+            quotas.require_room_for_incoming(workspace, room)
+
+    try:
+        addresses.fetch(address, write)
+        upload.finish()
+        partial_uploads.require_same(sha256, upload.sha256)
+        yield upload
     finally:
         upload.abort()
 

@@ -31,7 +31,7 @@ from app.predictions.model_cache import load_folder
 from app.storable_text import parse_json
 from app.store import tables
 from app.store.db import new_id, reading, writing
-from app.store.files import MANIFEST, Upload, files, sync_folder
+from app.store.files import MANIFEST, Files, Upload, files, sync_folder
 from app.store.lookup import by_id
 from solvers.core.artefact_files import read_array
 from solvers.core.stored_models import ModelError
@@ -192,7 +192,7 @@ def _require_whole(work: Path, contents: ArchiveContents) -> None:
         for name in came:
             _require_native(work / name, name)
     try:
-        model, features, _, _ = load_folder(work)
+        model, features, _, _ = load_folder(Files(work.parent), work.name)
     except PolymarginError as error:
         raise _refused(error.detail) from None
     except ModelError as error:
@@ -237,12 +237,15 @@ def register(session: Session, archive: Unpacked, name: str | None) -> ModelVers
     work, version = archive.folder, archive.version
     id = new_id()
     path = f"models/import-{id}"
-    target = files().path(path)
+    store = files()
+    target = store.path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     size = sum(file.stat().st_size for file in work.rglob("*") if file.is_file())
     os.rename(work, target)
     sync_folder(target.parent)
     try:
+        for manifest in target.rglob(MANIFEST):
+            store.publish(manifest.parent.relative_to(store.root).as_posix())
         with writing(session):
             quotas.require_room(session, size)
             facts = Facts(
@@ -253,6 +256,7 @@ def register(session: Session, archive: Unpacked, name: str | None) -> ModelVers
                 size_bytes=size,
                 origin=version.origin.model_dump(mode="json"),
                 copy_of=None if version.copy_of is None else version.copy_of.model_dump(mode="json"),
+                edition_of=None if version.edition_of is None else version.edition_of.model_dump(mode="json"),
                 refit=None if version.refit is None else version.refit.model_dump(mode="json"),
                 **{fact: getattr(version, fact) for fact in _FACTS},
             )
@@ -260,10 +264,12 @@ def register(session: Session, archive: Unpacked, name: str | None) -> ModelVers
             number = versions.add(session, model, facts, version.metrics)
             row = models.version_row(session, model, number)
             row.tags, row.notes = dict(version.tags), version.notes
+            owner = by_id(session, tables.Model, row.model_id)
+            owner.about = owner.about or version.about.stored
             session.flush()
             return models.show_versions(session, [row])[0]
     except BaseException:
-        files().delete(path)
+        store.delete(path)
         raise
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from app.features.excerpts import excerpt
 from app.features.reading import reader
 
 
@@ -49,7 +50,7 @@ class Classifier:
             return self._terms(instances, params, "features/")
         if kind == "table":
             return self._table(instances, params)
-        if kind == "named_text":
+        if kind in ("named_text", "named_table"):
             raise ValueError("this script does not find names of concepts; import the model into Polymargin")
         X = sp.csr_matrix(instances, dtype=float)
         X = X[:, self.archive["features/used"]] if "used" in self.features["arrays"] else X
@@ -114,9 +115,22 @@ class Classifier:
                     levels[i, at] = 1
         parts = [self._scaled(numbers, params["recipe"]), sp.csr_matrix(levels)]
         if params["text"] is not None:
-            texts = ["\n".join(row[name] for name in columns["texts"] if row.get(name)) for row in records]
-            parts.append(self._terms(texts, params["text"], "features/text."))
+            parts.append(self._texts(records, columns["texts"], params["text"]))
         return sp.hstack(parts, format="csr")
+
+    def _texts(self, records: Any, columns: list[str], recipe: dict[str, Any]) -> Any:
+        fields, part = recipe.get("fields"), "features/text."
+        if not fields:
+            texts = ["\n".join(row[name] for name in columns if row.get(name)) for row in records]
+            return self._terms(texts, recipe, part)
+        X: Any = 0
+        for name in columns:
+            own = {option: value for option, value in fields.get(name, {}).items() if value is not None}
+            weight = own.pop("weight", 1)
+            texts = [row.get(name) or "" for row in records]
+            X = X + weight * self._terms(texts, {**recipe, **own, "fields": {}}, part)
+        lengths = np.sqrt(X.multiply(X).sum(axis=1)).A1
+        return (sp.diags(1 / np.where(lengths > 0, lengths, 1)) @ X).tocsr()
 
     def _names(self, name: str) -> list[str]:
         blob, offsets = self.archive[f"{name}_blob"].tobytes(), self.archive[f"{name}_offsets"]
@@ -145,14 +159,14 @@ def terms(text: str, recipe: dict[str, Any]) -> list[str]:
     unknown = set(recipe) - {
         "min_df", "max_df", "max_features", "ngram_max", "prefix", "char_ngrams", "sublinear_tf", "lowercase",
         "min_word_length", "stop_words", "libraries", "hash_features", "weighting", "bm25_k1", "bm25_b",
-        "reader", "normalization", "unspaced", "language",
+        "reader", "normalization", "unspaced", "language", "max_characters", "max_words", "max_sentences",
     }  # fmt: skip
     # "stem" and "lemmas" take dictionaries that numpy and scipy do not have
     if beyond := sorted(name for name in unknown if recipe[name]):
         raise ValueError(f"this script cannot read texts with {', '.join(beyond)}; import the archive into Polymargin")
     reading = reader(recipe)
     stop = set(map(reading.fold, recipe.get("stop_words", ())))
-    words, grams = ([term for term in found if term not in stop] for found in reading.read(text))
+    words, grams = ([term for term in found if term not in stop] for found in reading.read(excerpt(text, recipe).text))
     found = [" ".join(words[i : i + n]) for n in range(1, recipe["ngram_max"] + 1) for i in range(len(words) - n + 1)]
     found += grams
     if length := recipe.get("prefix"):

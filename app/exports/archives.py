@@ -15,11 +15,14 @@ from app.errors import Unavailable
 from app.exports import archive_loader
 from app.exports.model_cards import model_card
 from app.exports.schemas import ARCHIVE_FORMAT, ArchiveContents, ArchivedFile, ArchivedVersion
+from app.features import excerpts as text_excerpts
 from app.features import reading as text_reading
 from app.models import service as models
-from app.models.schemas import ModelVersion, Origin
+from app.models.schemas import ModelAbout, ModelVersion, Origin
+from app.store import tables
 from app.store.db import reading
 from app.store.files import MANIFEST, files
+from app.store.lookup import by_id
 
 CONTENTS, CARD, LOADER = "archive.json", "README.md", "load.py"
 _BLOCK = 1 << 20
@@ -64,14 +67,17 @@ def make(session: Session, ref: str, number: int) -> Archive:
         row = models.version_row(session, ref, number)
         shown = models.show_versions(session, [row])[0]
         metrics = models.stored_metrics(session, row.id)
-        folder = files().path(row.path)
+        about = ModelAbout.model_validate(by_id(session, tables.Model, row.model_id).about or {})
+    store = files()
     try:
-        return _made(shown, metrics, folder)
+        for part in ("model", "features"):
+            store.local(f"{row.path}/{part}")
+        return _made(shown, about, metrics, store.path(row.path))
     except (OSError, ValueError, KeyError) as error:
         raise Unavailable(f"The files of version {number} cannot be read.") from error
 
 
-def _made(version: ModelVersion, metrics: dict[str, dict[str, float]], folder: Path) -> Archive:
+def _made(version: ModelVersion, about: ModelAbout, metrics: dict[str, dict[str, float]], folder: Path) -> Archive:
     small: dict[str, bytes] = {}
     arrays: dict[str, Path] = {}
     listed: dict[str, ArchivedFile] = {}
@@ -84,14 +90,17 @@ def _made(version: ModelVersion, metrics: dict[str, dict[str, float]], folder: P
             path = folder / part / f"{name}.npy"
             arrays[f"{part}/{path.name}"] = path
             listed[f"{part}/{path.name}"] = ArchivedFile(sha256=digest, size_bytes=path.stat().st_size)
-    card = model_card(version, manifests["features"]["kind"], manifests["model"]["kind"])
+    card = model_card(version, manifests["features"]["kind"], manifests["model"]["kind"], about)
     small |= {CARD: card.encode(), LOADER: loader_source().encode()}
     listed |= {name: _described(content) for name, content in small.items()}
     facts = ArchivedVersion(
         origin=Origin(model=version.model, version=version.version, job=version.job, created_at=version.created_at),
+        about=about,
         metrics=metrics,
         features_sha256=listed[f"features/{MANIFEST}"].sha256,
-        **version.model_dump(include=ArchivedVersion.model_fields.keys() - {"origin", "metrics", "features_sha256"}),
+        **version.model_dump(
+            include=ArchivedVersion.model_fields.keys() - {"origin", "about", "metrics", "features_sha256"}
+        ),
     )
     contents = ArchiveContents(format=ARCHIVE_FORMAT, version=facts, files=dict(sorted(listed.items())))
     small = {CONTENTS: contents.model_dump_json(indent=1).encode(), **small}
@@ -100,12 +109,11 @@ def _made(version: ModelVersion, metrics: dict[str, dict[str, float]], folder: P
 
 def loader_source() -> str:
     """The script of an archive: with what reads texts within it, it needs no file beside it."""
-    script, reader = (
-        Path(str(module.__file__)).read_text(encoding="utf-8") for module in (archive_loader, text_reading)
-    )
-    before, after = script.split("from app.features.reading import reader\n")
-    _, reader = reader.split("from __future__ import annotations\n")
-    return before + reader + after
+    modules = (archive_loader, text_reading, text_excerpts)
+    script, *parts = (Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules)
+    before, after = script.split("from app.features.excerpts import excerpt\nfrom app.features.reading import reader\n")
+    within = "".join(part.split("from __future__ import annotations\n")[1] for part in parts)
+    return before + within.replace("from app.features.reading import counted_words\n", "") + after
 
 
 def _described(content: bytes) -> ArchivedFile:

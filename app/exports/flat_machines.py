@@ -63,7 +63,7 @@ def flat_machine(model: Model, features: Features, format: str, most_bytes: int)
     fault = None
     if features.kind in OF_TEXTS:
         fault = f"it reads texts, which {format} has no words for; the archive has a script that does"
-    elif features.kind == "table":
+    elif features.kind in ("table", "named_table"):
         fault = f"it reads a table, which {format} does not; the archive has a script that does"
     elif features.kind == "scaled" and features.params_json()["recipe"]["scaling"] == "unit_norm":
         fault = f"its rows are scaled to length 1, which {format} does not; the archive has a script that does"

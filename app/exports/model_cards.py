@@ -5,26 +5,31 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.features.base import OF_TEXTS
-from app.jobs.request_schemas import CopyOf
-from app.models.schemas import ModelVersion
+from app.jobs.request_schemas import CopyOf, EditionOf
+from app.models.schemas import ModelAbout, ModelVersion
 
 # what the measures of a version are called there; the others go by their own names
 _METRICS = {"error": "error", "macro_f1": "f1", "accuracy@5": "top-5-accuracy"}
+# characters of a parameter's value
+_LONGEST = 1000
 
 
-def model_card(version: ModelVersion, features: str, kind: str) -> str:
+def model_card(version: ModelVersion, features: str, kind: str, about: ModelAbout) -> str:
     """README.md of a version.
 
     Parameters
     ----------
     version : ModelVersion
     features : str
-        "text", "named_text", "sparse", "scaled" or "table".
+        "text", "named_text", "sparse", "scaled", "table" or "named_table".
     kind : str
         Of the model, as its manifest names it.
+    about : ModelAbout
+        What people say about the model.
     """
     task = "text-classification" if features in OF_TEXTS else "tabular-classification"
     front: dict[str, Any] = {
+        **{name: value for name, value in (("license", about.license), ("language", about.languages)) if value},
         "library_name": "polymargin",
         "pipeline_tag": task,
         "tags": ["polymargin", "large-margin", version.solver, *sorted(f"{k}:{v}" for k, v in version.tags.items())],
@@ -51,7 +56,9 @@ def model_card(version: ModelVersion, features: str, kind: str) -> str:
     lines += [f"# {version.model}, version {version.version}", ""]
     if version.notes:
         lines += [version.notes, ""]
-    lines += ["## Model details", "", *_table(_details(version, kind)), ""]
+    for title, text in (("Intended use", about.intended_use), ("Limitations", about.limitations)):
+        lines += [f"## {title}", "", text, ""] if text else []
+    lines += ["## Model details", "", *_table(_details(version, kind) | _said(about)), ""]
     lines += ["## Certificate", "", _certificate(version), ""]
     lines += ["## Training", "", *_table(_training(version)), ""]
     lines += ["## Evaluation", ""]
@@ -94,14 +101,28 @@ def _details(version: ModelVersion, kind: str) -> dict[str, object]:
     }
 
 
+def _said(about: ModelAbout) -> dict[str, object]:
+    given = {"license": about.license, "languages": ", ".join(about.languages or ()), "contact": about.contact}
+    return {name: value for name, value in given.items() if value}
+
+
 def _training(version: ModelVersion) -> dict[str, object]:
-    params = {f"`{name}`": json.dumps(value) for name, value in version.params.items()}
+    params = {f"`{name}`": _shortened(json.dumps(value)) for name, value in version.params.items()}
     return {**params, "seed": version.seed, "epochs": version.epochs, "seconds": f"{version.seconds:.3g}"}
+
+
+def _shortened(value: str) -> str:
+    """A value without what makes a line too long to read, as a large table of costs."""
+    return (
+        value if len(value) <= _LONGEST else f"{value[:_LONGEST]} ... ({len(value):,} characters; the version has all)"
+    )
 
 
 def _certificate(version: ModelVersion) -> str:
     if version.copy_of is not None:
         return _copy(version.copy_of)
+    if version.edition_of is not None:
+        return _edition(version.edition_of)
     if version.gap is None:
         return "This method has no duality gap."
     state = "reached its tolerance" if version.converged else "ended above its tolerance"
@@ -122,6 +143,19 @@ def _copy(copy: CopyOf) -> str:
         f"{copy.part}) both answer first with the same label to {copy.agreement:.4%}; the error is {copy.error:.4g} in "
         f"place of {copy.error_source:.4g} (95 % interval of the loss {copy.loss_low:.3g} to {copy.loss_high:.3g}, "
         f"exact p of McNemar's test {copy.mcnemar.exact:.3g})."
+    )
+
+
+def _edition(edition: EditionOf) -> str:
+    of_source = (
+        "" if edition.gap is None else f" The relative duality gap of its training, {edition.gap:.3g}, stays its own."
+    )
+    return (
+        f"Version {edition.version} (SHA-256 `{edition.version_sha256}`) adopted another edition of its vocabulary "
+        f"without training: {edition.appeared} concepts are new and found by name, {edition.gone} are gone, and "
+        f"{edition.merged} were merged.{of_source} On {edition.n_rows} rows (part {edition.part}) both name the same "
+        f"first concept to {edition.agreement:.4%}; nDCG@10 is {edition.ndcg:.4g} in place of "
+        f"{edition.ndcg_source:.4g} (95 % interval of the gain {edition.gain_low:.3g} to {edition.gain_high:.3g})."
     )
 
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
 
-from app.jobs.request_schemas import CopyOf
-from app.models.schemas import MAX_NOTES, Origin, RefitReport
+from app.jobs.request_schemas import CopyOf, EditionOf
+from app.models.schemas import MAX_NOTES, ModelAbout, Origin, RefitReport
 from app.schemas import Name
 
 ARCHIVE_FORMAT = 1
@@ -53,6 +53,8 @@ class ArchivedVersion(BaseModel):
     violation: FiniteFloat | None
     seconds: FiniteFloat
     copy_of: CopyOf | None = None
+    edition_of: EditionOf | None = None
+    about: ModelAbout = ModelAbout()
     refit: RefitReport | None = None
     report: dict[_Text, FiniteFloat]
     metrics: dict[_PartName, dict[_MetricName, FiniteFloat]]

@@ -38,7 +38,7 @@ class Features(Protocol):
 
     @property
     def kind(self) -> str:
-        """ "text", "named_text", "sparse", "scaled" or "table", as load_features knows it."""
+        """ "text", "named_text", "sparse", "scaled", "table" or "named_table", as load_features knows it."""
 
     @property
     def n_features(self) -> int:

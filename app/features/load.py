@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from app.features.base import Features
 from app.features.columns import SparseFeatures
-from app.features.named_text import NamedTextFeatures
+from app.features.named_text import NamedTableFeatures, NamedTextFeatures
 from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
@@ -20,6 +20,7 @@ _LOADERS: dict[str, _Loader] = {
     SparseFeatures.kind: SparseFeatures.from_arrays,
     TextFeatures.kind: TextFeatures.from_arrays,
     NamedTextFeatures.kind: NamedTextFeatures.from_arrays,
+    NamedTableFeatures.kind: NamedTableFeatures.from_arrays,
     ScaledFeatures.kind: ScaledFeatures.from_arrays,
     TableFeatures.kind: TableFeatures.from_arrays,
 }

@@ -81,6 +81,8 @@ _unseen = re.compile(f"[{_UNSEEN}]+")
 _cursive = re.compile(f"[{_CURSIVE}]")
 _emoji = re.compile(f"[{_EMOJI}{_SKIN}]")
 _unspaced = re.compile(f"[{_IDEOGRAPHS}{_COMPLEX}]")
+# what a limit in words counts: words, and characters of scripts without blanks
+counted_words = re.compile(f"[{_IDEOGRAPHS}{_COMPLEX}]|(?:[^\\W{_IDEOGRAPHS}{_COMPLEX}]|[{_MARKS}{_ZWNJ}{_ZWJ}])+")
 _within = re.compile(f"[{_WITHIN}]")
 _run = re.compile(rf"\w[{_LETTER}]*")
 _run_within = re.compile(rf"\w[{_LETTER}]*(?:[{_WITHIN}](?=[^\W\d_])[{_LETTER}]+)*")

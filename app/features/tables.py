@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix, hstack
 
 from app.datasets.recipe_schemas import ColumnRecipe, TableColumns, TextRecipe
 from app.features.base import Instance, InstanceError, Row
+from app.features.fields import FieldFeatures
 from app.features.levels import CategoryLevels
 from app.features.names import found_as, list_widths, shorten, unrolled
 from app.features.scaling import NumberScaling
@@ -37,7 +38,7 @@ class TableFeatures:
         recipe: ColumnRecipe,
         scaling: NumberScaling,
         levels: CategoryLevels,
-        text: TextFeatures | None,
+        text: TextFeatures | FieldFeatures | None,
     ) -> None:
         self._columns, self._recipe, self._scaling, self._levels, self._text = columns, recipe, scaling, levels, text
         self._known = {*columns.texts, *columns.numbers, *columns.categories, *columns.left_out}
@@ -49,7 +50,7 @@ class TableFeatures:
         columns: TableColumns,
         names: Sequence[str],
         X: csr_matrix[np.float64],
-        texts: Iterable[str] | None,
+        texts: Iterable[str] | Iterable[Sequence[str]] | None,
         recipe: ColumnRecipe,
         text_recipe: TextRecipe,
     ) -> tuple[TableFeatures, csr_matrix[np.float64]]:
@@ -63,6 +64,7 @@ class TableFeatures:
         X : csr_matrix, shape (n, n_columns)
             Numbers, NaN where one is missing, and then a 1 for the level of each category.
         texts : iterable of str, or None
+            Where the recipe has fields, of sequences of str: of each row a text for each of `columns.texts`.
         recipe : ColumnRecipe
         text_recipe : TextRecipe
 
@@ -76,7 +78,12 @@ class TableFeatures:
         names = [*names[:n_numbers], *_canonical(columns, names[n_numbers:])]
         scaling = NumberScaling.fit(X[:, :n_numbers], recipe)
         levels = CategoryLevels.fit(columns.categories, names[n_numbers:], X[:, n_numbers:], recipe.min_level_rows)
-        text, terms = (None, None) if texts is None else TextFeatures.fit(texts, text_recipe)
+        text: TextFeatures | FieldFeatures | None = None
+        terms = None
+        if texts is not None and text_recipe.fields:
+            text, terms = FieldFeatures.fit(columns.texts, texts, text_recipe)
+        elif texts is not None:
+            text, terms = TextFeatures.fit(cast(Iterable[str], texts), text_recipe)
         features = cls(columns, recipe, scaling, levels, text)
         return features, features._beside(X, names, terms)
 
@@ -85,10 +92,11 @@ class TableFeatures:
         """The features whose `params_json` and `arrays` these are."""
         columns = TableColumns.model_validate(params["columns"])
         recipe = ColumnRecipe.model_validate(params["recipe"])
-        text = None
+        text: TextFeatures | FieldFeatures | None = None
         if params["text"] is not None:
             of_text = {name.removeprefix(_TEXT): array for name, array in arrays.items() if name.startswith(_TEXT)}
             text = TextFeatures.from_arrays(params["text"], of_text)
+            text = FieldFeatures(columns.texts, text) if text.params.fields else text
         scaling = NumberScaling.from_arrays(recipe, arrays)
         return cls(columns, recipe, scaling, CategoryLevels.from_arrays(columns.categories, arrays), text)
 
@@ -109,11 +117,32 @@ class TableFeatures:
         return self._columns
 
     @property
+    def has_fields(self) -> bool:
+        """Whether columns of texts have features of their own."""
+        return isinstance(self._text, FieldFeatures)
+
+    @property
+    def text_recipe(self) -> TextRecipe:
+        """Of the texts, where there are any."""
+        assert self._text is not None
+        return self._text.params
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The columns of texts that have features of their own."""
+        return self._columns.texts if self.has_fields else ()
+
+    def texts_of(self, instance: Instance) -> tuple[str, ...]:
+        """The texts of a record's `fields`, or all of them as one."""
+        texts = self._texts(self._record(instance))
+        return tuple(texts) if self.has_fields else (_joined(texts),)
+
+    @property
     def _first_term(self) -> int:
         return self._scaling.n_features + self._levels.n_features
 
     def names(self) -> list[str] | None:
-        """Name of each feature: column, ``column (missing)``, ``column=level``, ``text: term``."""
+        """Name of each feature: column, ``column (missing)``, ``column=level``, ``column of texts: term``."""
         numbers = self._columns.numbers
         marks = [f"{numbers[at]} (missing)" for at in np.flatnonzero(self._scaling.marked)]
         terms = range(self._first_term, self.n_features)
@@ -145,7 +174,11 @@ class TableFeatures:
             return {}
         first = self._first_term
         wanted = [index - first for index in indices if index >= first]
-        found = self._text.spans({"text": self._joined(self._record(instance))}, wanted)
+        texts = self._texts(self._record(instance))
+        if isinstance(self._text, FieldFeatures):
+            found = self._text.spans(texts, wanted)
+        else:
+            found = self._text.spans({"text": _joined(texts)}, wanted)
         return {index + first: spans for index, spans in found.items()}
 
     def params_json(self) -> dict[str, Any]:
@@ -178,7 +211,11 @@ class TableFeatures:
         numbers = np.array([self._number(record.get(name), name) for name in self._columns.numbers], dtype=np.float64)
         levels = [f"{name}={self._level(record.get(name), name)}" for name in self._columns.categories]
         X = csr_matrix(np.concatenate([numbers, np.ones(len(levels))])[None, :])
-        terms = None if self._text is None else self._text.transform([self._joined(record)])
+        terms = None
+        if isinstance(self._text, FieldFeatures):
+            terms = self._text.transform([self._texts(record)])
+        elif self._text is not None:
+            terms = self._text.transform([_joined(self._texts(record))])
         made = self._beside(X, [*self._columns.numbers, *levels], terms)
         return made.indices, made.data
 
@@ -202,7 +239,10 @@ class TableFeatures:
         return [[forms[at] for at in row[is_unknown[row]].tolist()] for row in rows]
 
     def transform(
-        self, X: csr_matrix[np.float64], names: Sequence[str], texts: Iterable[str] | None
+        self,
+        X: csr_matrix[np.float64],
+        names: Sequence[str],
+        texts: Iterable[str] | Iterable[Sequence[str]] | None,
     ) -> csr_matrix[np.float64]:
         """Rows of a dataset of the same columns, shape (n, n_features).
 
@@ -233,7 +273,11 @@ class TableFeatures:
         ordered = csr_matrix(X[:, order + rest])
         if not self._columns.missing and np.isnan(ordered.data).any():
             raise InstanceError("a number is missing, but the training dataset had no missing numbers")
-        terms = None if self._text is None else self._text.transform(texts or [""] * X.shape[0])
+        terms = None
+        if isinstance(self._text, FieldFeatures):
+            terms = self._text.transform(texts or [[""] * len(self._columns.texts)] * X.shape[0])
+        elif self._text is not None:
+            terms = self._text.transform(cast(Iterable[str], texts or [""] * X.shape[0]))
         return self._beside(ordered, self._forms([names[at] for at in order + rest]), terms)
 
     def _in_own_form(self, names: Sequence[str]) -> list[str]:
@@ -316,12 +360,12 @@ class TableFeatures:
             raise InstanceError(f"{counted(len(unknown), 'unknown column')}: {named}; the model takes {known}")
         return record
 
-    def _joined(self, record: Mapping[str, Any]) -> str:
+    def _texts(self, record: Mapping[str, Any]) -> list[str]:
         texts = [record.get(name) for name in self._columns.texts]
         for name, text in zip(self._columns.texts, texts, strict=True):
             if text is not None and type(text) is not str:
                 raise InstanceError(f"column '{shorten(name)}': a text is required")
-        return "\n".join(filter(None, texts))
+        return [text or "" for text in texts]
 
     def _number(self, value: Any, name: str) -> float:
         if value is None:
@@ -362,6 +406,10 @@ class TableFeatures:
                 f"column '{shorten(name)}': the value is missing, but no value was missing in the training dataset"
             )
         return math.nan
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n".join(filter(None, texts))
 
 
 def _types(columns: TableColumns, levels: Sequence[str]) -> dict[str, ColumnType]:

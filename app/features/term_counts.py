@@ -21,7 +21,7 @@ _BLOCK = 1 << 22
 
 def count_terms(texts: Iterable[str], columns: TermColumns) -> csr_matrix[np.float64]:
     """How often each column is in each text."""
-    blocks = [_counted(block, columns) for block in _blocks(texts)]
+    blocks = [_counted(block, columns) for block in _blocks(map(columns.read, texts))]
     n_columns = max((block.shape[1] for block in blocks), default=0)
     alike = [csr_matrix((b.data, b.indices, b.indptr), shape=(b.shape[0], n_columns)) for b in blocks]
     if len(alike) == 1:
@@ -44,7 +44,8 @@ def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
 
 def select_terms(counts: csr_matrix[np.float64], columns: npt.NDArray[np.int64]) -> csr_matrix[np.float64]:
     """A copy with `columns` alone, in their order, indices sorted."""
-    place = np.full(max(counts.shape[1], len(columns)), -1, dtype=np.int32)
+    # columns behind the last one that a text has are empty
+    place = np.full(max(counts.shape[1], int(columns.max(initial=-1)) + 1), -1, dtype=np.int32)
     place[columns] = np.arange(len(columns), dtype=np.int32)
     indices = place[counts.indices]
     kept = indices >= 0

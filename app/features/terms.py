@@ -10,6 +10,7 @@ from itertools import chain
 from typing import cast
 
 from app.datasets.recipe_schemas import TextRecipe
+from app.features.excerpts import Excerpt, excerpt
 from app.features.words import MOST_REMEMBERED, Words
 
 # words whose terms are remembered
@@ -70,14 +71,23 @@ class TermColumns:
     """
 
     def __init__(self, params: TextRecipe, find: Callable[[str], int | None]) -> None:
-        self._params, self.find = params, find
+        self.params, self.find = params, find
         self.words = Words(params)
+        self._limits = params.model_dump(include={"max_characters", "max_words", "max_sentences"}, exclude_none=True)
         self._of_word: dict[str, list[int]] = {}
+
+    def excerpt(self, text: str) -> Excerpt:
+        """What is read of a text."""
+        return excerpt(text, self._limits)
+
+    def read(self, text: str) -> str:
+        """The text of :meth:`excerpt`."""
+        return excerpt(text, self._limits).text if self._limits else text
 
     @property
     def lowercase(self) -> bool:
         """Whether capital letters are taken as small ones."""
-        return self._params.lowercase
+        return self.params.lowercase
 
     def ascii_alike(self, text: str) -> bool:
         """Whether an ASCII text reads as runs of its letters, digits and underscores."""
@@ -86,16 +96,16 @@ class TermColumns:
     @property
     def longest_run(self) -> int:
         """Words of the longest run of them that is one term."""
-        return self._params.ngram_max
+        return self.params.ngram_max
 
     @property
     def one_each(self) -> bool:
         """Whether a word brings no term but itself, wherever it is."""
-        return self._params.prefix is None and self._params.char_ngrams is None
+        return self.params.prefix is None and self.params.char_ngrams is None
 
     def find_all(self, text: str) -> list[int]:
-        """One for each time that a term is there."""
-        params, find, of_word = self._params, self.find, self._of_word.get
+        """One for each time that a term is in a text that :meth:`read` has returned."""
+        params, find, of_word = self.params, self.find, self._of_word.get
         words, grams = self.words.split(text)
         if self.one_each and params.hash_features is None:
             columns = [column for column in map(find, words) if column is not None]
@@ -113,7 +123,7 @@ class TermColumns:
         """Those that a word brings wherever it is."""
         found = self._of_word.get(word)
         if found is None:
-            found = [column for term in _parts(word, self._params) if (column := self.find(term)) is not None]
+            found = [column for term in _parts(word, self.params) if (column := self.find(term)) is not None]
             if len(self._of_word) >= _MOST_WORDS:
                 self._of_word.clear()
             if len(word) <= MOST_REMEMBERED:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,11 +84,27 @@ class TextFeatures:
             If no term is left.
         """
         params = with_stop_words(params)
+        features, (X,) = cls._fit(params, [(texts, params)])
+        return features, X
+
+    @classmethod
+    def fit_fields(
+        cls, fields: Mapping[str, Iterable[str]], params: TextRecipe
+    ) -> tuple[TextFeatures, list[csr_matrix[np.float64]]]:
+        """As :meth:`fit`, of texts in several fields, whose terms count together: weigh those of each field."""
+        params = with_stop_words(params)
+        return cls._fit(params, [(texts, params.of_field(name)) for name, texts in fields.items()])
+
+    @classmethod
+    def _fit(
+        cls, params: TextRecipe, fields: Sequence[tuple[Iterable[str], TextRecipe]]
+    ) -> tuple[TextFeatures, list[csr_matrix[np.float64]]]:
         if params.hash_features is not None:
-            return cls._fit_hashed(texts, params, params.hash_features)
+            return cls._fit_hashed(fields, params, params.hash_features)
         ids: defaultdict[str, int] = defaultdict()
         ids.default_factory = ids.__len__
-        counts = count_terms(texts, TermColumns(params, ids.__getitem__))
+        by_field = [count_terms(texts, TermColumns(recipe, ids.__getitem__)) for texts, recipe in fields]
+        counts = _together(by_field, len(ids))
         terms = sorted(ids)
         order = np.fromiter(map(ids.__getitem__, terms), dtype=np.int64, count=len(terms))
         in_texts = np.bincount(counts.indices, minlength=len(ids))[order]
@@ -106,19 +122,22 @@ class TextFeatures:
             )
         selected = select_terms(counts, order[kept])
         weights = TermWeights.fit(params, selected, in_texts[kept])
-        return cls(params, [terms[k] for k in kept], weights), weights.weigh(selected)
+        of_fields = [selected] if len(by_field) == 1 else [select_terms(each, order[kept]) for each in by_field]
+        return cls(params, [terms[k] for k in kept], weights), [weights.weigh(each) for each in of_fields]
 
     @classmethod
     def _fit_hashed(
-        cls, texts: Iterable[str], params: TextRecipe, n_features: int
-    ) -> tuple[TextFeatures, csr_matrix[np.float64]]:
-        counts = count_terms(texts, TermColumns(params, _hashed(n_features)))
+        cls, fields: Sequence[tuple[Iterable[str], TextRecipe]], params: TextRecipe, n_features: int
+    ) -> tuple[TextFeatures, list[csr_matrix[np.float64]]]:
+        by_field = [count_terms(texts, TermColumns(recipe, _hashed(n_features))) for texts, recipe in fields]
+        counts = _together(by_field, n_features)
         if counts.nnz == 0:
             raise FitError(_no_terms(counts.shape[0], params))
         wide = widened(counts, n_features)
         found, in_texts = np.unique(wide.indices, return_counts=True)
         weights = TermWeights.fit(params, wide, in_texts, found)
-        return cls(params, None, weights), weights.weigh(wide)
+        of_fields = [wide] if len(by_field) == 1 else [widened(each, n_features) for each in by_field]
+        return cls(params, None, weights), [weights.weigh(each) for each in of_fields]
 
     @classmethod
     def from_arrays(cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> TextFeatures:
@@ -134,6 +153,21 @@ class TextFeatures:
     @property
     def columns(self) -> None:
         """None: an instance is no record."""
+
+    @property
+    def text_recipe(self) -> TextRecipe:
+        """The recipe."""
+        return self.params
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """None: an instance has one text."""
+        return ()
+
+    def texts_of(self, instance: Instance) -> tuple[str, ...]:
+        """The one text of an instance."""
+        assert isinstance(instance, Mapping)
+        return (instance["text"],)
 
     @property
     def n_features(self) -> int:
@@ -159,15 +193,23 @@ class TextFeatures:
 
     def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
         """Where terms occur in the instance's text: start and end, in characters, in the order of the text."""
-        wanted, found = set(indices), defaultdict(list)
         assert isinstance(instance, Mapping)
-        text = instance["text"]
-        origins = self._columns.words.reader.origins(text)
-        for term, begin, end in placed_terms(text, self.params, self._columns.words):
+        return self.spans_by(instance["text"], indices, self._columns)
+
+    def columns_by(self, recipe: TextRecipe) -> TermColumns:
+        """What finds the terms of a text in another recipe's way, as of a field."""
+        return TermColumns(recipe, self._find)
+
+    def spans_by(self, text: str, indices: Collection[int], columns: TermColumns) -> dict[int, list[tuple[int, int]]]:
+        """As :meth:`spans`, of a text that is read by other `columns`."""
+        wanted, found = set(indices), defaultdict(list)
+        read = columns.excerpt(text)
+        origins = columns.words.reader.origins(read.text)
+        for term, begin, end in placed_terms(read.text, columns.params, columns.words):
             index = self._find(term)
             if index is not None and index in wanted:
                 at = (begin, end) if origins is None else (origins[begin][0], origins[end - 1][1])
-                found[index].append(at)
+                found[index].append(read.place(*at))
         return {index: sorted(set(spans)) for index, spans in found.items()}
 
     def params_json(self) -> dict[str, Any]:
@@ -198,12 +240,24 @@ class TextFeatures:
 
     def text_row(self, text: str) -> Row:
         """Indices (k,), increasing, and values (k,) of one text."""
-        return self._weights.row(self._columns.find_all(text))
+        return self._weights.row(self._columns.find_all(self._columns.read(text)))
 
     def transform(self, texts: Iterable[str]) -> csr_matrix[np.float64]:
         """Rows of texts, shape (n_texts, n_features); a text without a known term is a row of zeros."""
-        counts = count_terms(texts, self._columns)
+        return self.transform_by(texts, self._columns)
+
+    def transform_by(self, texts: Iterable[str], columns: TermColumns) -> csr_matrix[np.float64]:
+        """As :meth:`transform`, of texts that are read by other `columns`."""
+        counts = count_terms(texts, columns)
         return self._weights.weigh(widened(counts, self.n_features))
+
+
+def _together(counts: Sequence[csr_matrix[np.float64]], n_columns: int) -> csr_matrix[np.float64]:
+    """The counts of a row's fields, which have up to `n_columns` columns, summed."""
+    if len(counts) == 1:
+        return counts[0]
+    wide = [csr_matrix((each.data, each.indices, each.indptr), shape=(each.shape[0], n_columns)) for each in counts]
+    return csr_matrix(sum(wide[1:], wide[0]))
 
 
 def _no_terms(n_texts: int, params: TextRecipe) -> str:

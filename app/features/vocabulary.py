@@ -8,7 +8,8 @@ from pathlib import Path
 import scipy.sparse as sp
 
 from app.datasets.recipe_schemas import TextRecipe, default_recipe
-from app.features.named_text import ConceptName, NamedTextFeatures
+from app.features.concept_names import ConceptName
+from app.features.named_text import NamedTextFeatures
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.hierarchies.vocabulary import Label, names_in
@@ -60,7 +61,7 @@ class Vocabulary:
             Names in other languages are left out; names without a language are kept. By default all names are kept.
         format : str, optional
             ``skos``, ``csv`` (also Annif's tables), ``mesh``, ...; by default by the file's ending.
-        tree : {"first", "deepest", "refuse"}
+        tree : {"first", "deepest", "graph", "refuse"}
             What is done with concepts that have several parents.
         recipe : TextRecipe, optional
 

@@ -8,6 +8,7 @@ from app.datasets.statistics_schemas import DatasetStatistics
 from app.evaluations.schemas import ConfusedPairs, Evaluation
 from app.figures.images import Draw, shortened
 from app.jobs.schemas import Job, JobStep
+from app.models.schemas import PathOverC
 from app.plurals import counted
 from app.predictions.inspection_schemas import ThresholdCurve
 
@@ -61,6 +62,38 @@ def trials(job: Job, steps: list[JobStep]) -> Draw:
             "trial",
             f"{best.replace('_', ' ')} on rows held out".strip(),
         )
+
+    return draw
+
+
+def path_over_c(path: PathOverC) -> Draw:
+    """Training loss of the solutions over C; errors on held-out rows, and between which bounds those of the optima are.
+
+    The green point is the chosen C, and the dotted line the number of errors that no C can undercut.
+    """
+
+    def draw(figure: "Figure") -> None:
+        figure.set_size_inches(8.0, 6.5)
+        above, below = figure.subplots(2, 1, sharex=True)
+        edges, n = np.array(path.edges), path.n_held_out
+        below.stairs(
+            np.array(path.most_errors) / n,
+            edges,
+            baseline=np.array(path.least_errors) / n,
+            fill=True,
+            color="tab:blue",
+            alpha=0.25,
+            label="certified bounds of the exact optimum",
+        )
+        below.plot(edges, np.array(path.errors) / n, color="tab:blue", label="models within the gap")
+        below.axhline(path.bound / n, linestyle=":", color="grey", label=f"no C has fewer than {path.bound} errors")
+        below.scatter([path.chosen.C], [path.chosen.errors / n], color="tab:green", zorder=3, label="chosen C")
+        below.set_xscale("log")
+        titled(below, "", "C", f"error on {n} held-out rows")
+        below.legend(fontsize="small")
+        above.plot([each.C for each in path.models], [each.loss for each in path.models], marker=".")
+        name = f"{counted(len(path.models), 'solution')}: every C is within a gap of {path.largest_gap:.2%}"
+        titled(above, name, "", "mean training loss")
 
     return draw
 

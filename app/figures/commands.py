@@ -11,7 +11,8 @@ from app.command_line.output import console
 
 def picture(
     figure: Annotated[
-        str, typer.Argument(help="job, tuning, reliability, confusions, thresholds, classes, spread, code or drift.")
+        str,
+        typer.Argument(help="job, tuning, reliability, confusions, thresholds, classes, spread, code, drift or path."),
     ],
     output: Annotated[Path, typer.Argument(dir_okay=False, help="File to write, .svg or .png.")],
     job: Annotated[str | None, typer.Option(help="Job id, for job and tuning.")] = None,
@@ -25,7 +26,7 @@ def picture(
             "convergence or trials."
         ),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Model name or id, for thresholds, code and drift.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model name or id, for thresholds, code, drift and path.")] = None,
     version: Annotated[int | None, typer.Option(help="Version of the model.")] = None,
 ) -> None:
     """Write a chart of the dashboard to a file."""

@@ -19,6 +19,7 @@ from app.http.problems import responses
 from app.jobs import service as jobs
 from app.jobs import steps as job_steps
 from app.jobs import tunings
+from app.models import service as models
 from app.predictions import codes, thresholds
 from app.predictions.drift import of_version
 from app.predictions.model_cache import ModelCache
@@ -117,6 +118,12 @@ def draw_confusions(
     if level is None and pairs.pairs:
         pairs.pairs = [pair for pair in pairs.pairs if pair.level == pairs.pairs[0].level]
     return _picture(charts.confusion_matrix(found, pairs), format)
+
+
+@_draws("/path", 401, 404, 422)
+def draw_path(session: Db, model: _Model, version: _Version, format: _Format = "svg") -> Response:
+    """Draw training loss, errors on held-out rows and their certified bounds over C, of a training with `every_c`."""
+    return _picture(charts.path_over_c(models.path_over_c(session, model, version)), format)
 
 
 @_draws("/thresholds", 401, 404, 409, 422, 503)

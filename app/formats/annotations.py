@@ -71,13 +71,13 @@ def parse_annotations(path: Path, options: ImportOptions) -> Parsed:
         With the lines of the records that are of no tool, have no text, or whose annotators disagree.
     """
     reader = _Reader(options)
-    for record, line in _records(path):
+    for record, line in records(path):
         reader.read(record, line)
     return reader.build()
 
 
-def _records(path: Path) -> Iterator[tuple[Record | RefusedError, int]]:
-    """Records, or what is wrong with one, and their lines."""
+def records(path: Path) -> Iterator[tuple[Record | RefusedError, int]]:
+    """Records, or what is wrong with one, and their lines; raises FormatError where the file ceases to have records."""
     with path.open("rb") as file:
         first = file.readline(1 << 20).removeprefix(BOM).decode("utf-8", "replace")
     if set(cells_of(first, ",")) >= MIN:
@@ -324,13 +324,18 @@ def _studio_answers(record: Record) -> list[dict[str, list[str]]]:
     return found
 
 
-def _chosen(value: Mapping[str, Any], question: str) -> list[str]:
+def chosen_paths(value: Mapping[str, Any], question: str) -> list[list[str]]:
+    """The choices of an answer in Label Studio, each with those above it in a taxonomy; raises RefusedError."""
     if "choices" in value:
-        return _names(value["choices"], question)
+        return [[name] for name in _names(value["choices"], question)]
     paths = value["taxonomy"]
     if not isinstance(paths, list):
         raise RefusedError(f"{type_name(paths)}, expected a list of paths", question)
-    return [_PATH.join(_names(path, question)) for path in paths]
+    return [_names(path, question) for path in paths]
+
+
+def _chosen(value: Mapping[str, Any], question: str) -> list[str]:
+    return [_PATH.join(path) for path in chosen_paths(value, question)]
 
 
 def _flat_row(record: Record, options: ImportOptions) -> _Row | None:

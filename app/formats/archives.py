@@ -158,7 +158,9 @@ def _take(sizes: dict[str, int], name: str, size: int) -> None:
     plain = name.removeprefix("./")
     parts = PurePosixPath(plain).parts
     if not plain or plain.startswith("/") or ".." in parts or "\\" in plain or re.match(r"[A-Za-z]:", plain):
-        raise row_error(1, f"the path '{shorten(name)}' leads out of the archive")
+        raise row_error(
+            1, f"the path '{shorten(name)}' leads out of the archive: pack the folder again from the one above it"
+        )
     if any(part.startswith(".") or part == "__MACOSX" for part in parts):
         return
     if plain in sizes:

@@ -28,7 +28,7 @@ from app.formats.label_sets import LabelSets, build_labels
 from app.formats.labels import Labels, repeated_name
 from app.formats.matrix import Rows
 from app.formats.table import Kind, Parsed, Problems, row_error, shorten
-from app.formats.text_blob import TextBlob
+from app.formats.text_blob import TextBlob, joined_rows
 from app.formats.weights import Weights
 from app.formats.window import NOT_UTF8, Window
 from app.values import normalized
@@ -47,6 +47,10 @@ _ESCAPE = re.compile(r"\\(.)")
 _LABELS = ("label", "class")
 # in this order, as a sparse row leaves out the first
 _MARKS = (("0",), ("0", "1"))
+
+
+# values that a message shows
+_MOST_VALUES = 5
 
 
 class Attribute(NamedTuple):
@@ -306,7 +310,7 @@ class _Reader:
         self._levels: list[list[str]] = [[] for _ in self._roles.categories]
         self._names: list[str] = []
         self._sets: list[list[str]] = []
-        self._blobs: list[bytes] = []
+        self._pieces: list[list[bytes]] = []
         self._id_blobs: list[bytes] = []
         self._row_weights: list[float] = []
 
@@ -339,7 +343,7 @@ class _Reader:
         self._lengths.append(sum(value != 0 for _, value in entries))
         for place, level in enumerate(levels):
             self._levels[place].append(level)
-        self._blobs.append("\n".join(filter(None, texts)).encode())
+        self._pieces.append([text.encode() for text in texts])
         self._id_blobs.append(id.encode())
         self._names.append(label)
         self._sets.append(classes)
@@ -391,8 +395,12 @@ class _Reader:
         if cell == _MISSING:
             return ""
         if self._values[at] and cell.text not in self._values[at]:
-            detail = f"'{shorten(cell.text)}' is not one of the attribute's {len(self._values[at])} values"
-            raise RefusedError(detail, self._attributes[at].name)
+            values = self._attributes[at].values
+            shown = ", ".join(map(shorten, values[:_MOST_VALUES])) + (", ..." if len(values) > _MOST_VALUES else "")
+            detail = f"'{shorten(cell.text)}' is not one of the attribute's {len(values)} values ({shown}): declare it"
+            raise RefusedError(
+                f"{detail} on line {self._attributes[at].line}, or correct the row", self._attributes[at].name
+            )
         return cell.text
 
     def _label(self, at: int, cell: _Cell | None) -> str:
@@ -424,8 +432,8 @@ class _Reader:
         self._rows.add(
             np.array(self._lengths, np.int64), np.array(self._indices, np.int32), np.array(self._numbers, np.float64)
         )
-        for blob, pieces in ((self._texts, self._blobs), (self._ids, self._id_blobs)):
-            blob.add(np.frombuffer(b"".join(pieces), np.uint8), np.array([len(each) for each in pieces], np.int64))
+        self._texts.add(*joined_rows(self._pieces))
+        self._ids.add(*joined_rows([[id] for id in self._id_blobs]))
         self._weights.add(np.array(self._row_weights, np.float64), lines, self._problems)
         self._begin_block()
 

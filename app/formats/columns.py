@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from app.datasets.recipe_schemas import TableColumns
 from app.datasets.schemas import ImportOptions
@@ -11,6 +12,9 @@ from app.features.names import list_widths
 from app.formats.table import Kind, row_error, shorten
 from app.plurals import counted
 from app.values import ColumnType
+
+# similarity from which a column is proposed
+_ALIKE = 0.75
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Columns:
     def reported(
         self, numbers: Sequence[str], options: ImportOptions, types: Mapping[str, ColumnType]
     ) -> TableColumns | None:
-        """The columns to store: of a table, or where their roles were inferred from values.
+        """The columns to store: of a table, of several texts, or where their roles were inferred from values.
 
         Parameters
         ----------
@@ -57,7 +61,7 @@ class Columns:
         types : mapping of str to str
             Of the categories.
         """
-        if self.kind != "table" and not options.infer_columns:
+        if self.kind != "table" and len(self.texts) < 2 and not options.infer_columns:
             return None
         return TableColumns(
             texts=tuple(self.names[at] for at in self.texts),
@@ -97,6 +101,8 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
         if wanted not in place:
             shown = ", ".join(f"'{shorten(name)}'" for name in names[:5]) + (", ..." if len(names) > 5 else "")
             detail = f"no column '{shorten(wanted)}' among the {len(names)} columns of the header ({shown}){hint}"
+            if alike := get_close_matches(wanted, names, 1, _ALIKE):
+                detail += f"; did you mean '{shorten(alike[0])}'?"
             if wanted == ImportOptions.model_fields["label_column"].default and not hint:
                 detail += (
                     "; pass label_column to name the label column, or unlabelled=true for rows without labels; if the "
@@ -138,11 +144,10 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
         others = []
     if declared and others:
         named = ", ".join(f"'{shorten(names[index])}'" for index in others[:3])
-        what = (
-            "with a text column, only label, split, id and weight columns are allowed;  "
-            if not numbers + categories
-            else ""
-        )
+        what = ""
+        if not numbers + categories:
+            are = "is" if len(others) == 1 else "are"
+            what = f"with a text column, only label, split, id and weight columns are allowed; there {are} "
         detail = (
             f"{what}{counted(len(others), 'more column')}: {named} (join several texts with text_columns, leave "
             "columns out with ignore_columns, keep them with number_columns and category_columns, or infer all types "

@@ -47,12 +47,13 @@ _CELL_DETAILS = {
     NOT_FINITE: "'{}' is not a finite number",
 }
 _RECORD_DETAILS = {
-    RAGGED: "{} cells, expected {} as in the header",
+    RAGGED: "{} cells, expected {} as in the header (cells that contain the delimiter need double quotes around them)",
     AFTER_QUOTE: "text after a closing quote (a quote inside a quoted cell is written twice)",
-    UNCLOSED: "a quote is never closed",
+    UNCLOSED: "a quote is never closed (pass quotes=false if quotes are ordinary characters)",
 }
 
 
+_GROUPED = re.compile(rb"\s*[+-]?[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]*\s*")
 _COMMA = re.compile(rb"\s*[+-]?[0-9.]*,[0-9]+\s*")
 # a decimal comma becomes a point, and a point, which might separate thousands, no number
 _DECIMAL_COMMA = bytes.maketrans(b",.", b".,")
@@ -204,7 +205,10 @@ def _note_no_number(problems: Problems, line: int, column: str, code: int, cell:
         cause = "empty"
     elif code == NOT_A_NUMBER:
         cause = "decimal_comma" if _COMMA.fullmatch(cell) else "text"
-    problems.add(line, _CELL_DETAILS[code].format(shorten(cell)), column, cause)
+    detail = _CELL_DETAILS[code].format(shorten(cell))
+    if _GROUPED.fullmatch(cell):
+        cause, detail = None, f"{detail}: write numbers without separators of thousands"
+    problems.add(line, detail, column, cause)
 
 
 def _add_present(

@@ -59,7 +59,7 @@ def array_records(window: Window) -> Iterator[tuple[bytes, int]]:
             if window.at_end:
                 return
         window.consume(len(text[:at].encode()))
-    raise row_error(line, "the JSON array has no end")
+    raise row_error(line, "the JSON array has no end: the file may have been cut short, or lacks the last bracket")
 
 
 def _end_of_object(text: str, at: int, at_end: bool, line: int) -> int | None:

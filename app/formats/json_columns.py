@@ -18,7 +18,7 @@ from app.formats.columns import find_columns
 from app.formats.labels import repeated_name
 from app.formats.matrix import Rows
 from app.formats.table import Cause, Kind, Problems, Texts, row_error, shorten
-from app.formats.text_blob import TextBlob
+from app.formats.text_blob import TextBlob, joined_rows
 from app.plurals import counted
 from app.values import written
 
@@ -65,7 +65,7 @@ class TableRows:
     def _begin_block(self) -> None:
         self._numbers = array("d")
         self._levels: list[list[str]] = [[] for _ in self._options.category_columns]
-        self._pieces: list[bytes] = []
+        self._pieces: list[list[bytes]] = []
 
     def read(self, row: dict[str, Any]) -> None:
         """Take what is left of a row without label, split, weight and id; raises RefusedError."""
@@ -81,7 +81,7 @@ class TableRows:
         for key, width in zip(options.number_columns, self._widths, strict=True):
             numbers += self._elements(row.pop(key, None), key, width)
         levels = [self._level(row.pop(key, None), key) for key in options.category_columns]
-        text = joined_texts(row, self._text_keys).encode()
+        texts = [text.encode() for text in key_texts(row, self._text_keys)]
         if row:
             named = ", ".join(f"'{shorten(name)}'" for name in sorted(row)[:3])
             raise RefusedError(f"{counted(len(row), 'unknown key')}: {named}", min(row), "unknown_key")
@@ -89,7 +89,7 @@ class TableRows:
         self._numbers.extend(numbers)
         for column, level in zip(self._levels, levels, strict=True):
             column.append(level)
-        self._pieces.append(text)
+        self._pieces.append(texts)
 
     def flush(self, lines: npt.NDArray[np.int64], problems: Problems) -> None:
         """Move the rows read since the last call, which are on these lines, into arrays."""
@@ -100,8 +100,7 @@ class TableRows:
             ids: dict[str, int] = {}
             codes = np.array([ids.setdefault(level, len(ids)) for level in levels], dtype=np.int64)
             self._categories.add(place, codes, list(ids), lines, problems)
-        lengths = np.array([len(text) for text in self._pieces], dtype=np.int64)
-        self._texts.add(np.frombuffer(b"".join(self._pieces), dtype=np.uint8), lengths)
+        self._texts.add(*joined_rows(self._pieces))
         self._begin_block()
 
     def build(
@@ -174,6 +173,11 @@ def text_of_label(value: object) -> str:
 
 def joined_texts(row: dict[str, Any], keys: Sequence[str]) -> str:
     """The texts of several keys, each on a line of its own; nulls and empty ones left out."""
+    return "\n".join(filter(None, key_texts(row, keys)))
+
+
+def key_texts(row: dict[str, Any], keys: Sequence[str]) -> list[str]:
+    """The texts of several keys, which are taken out of the row; null is empty."""
     texts = []
     for key in keys:
         if key not in row:
@@ -181,8 +185,8 @@ def joined_texts(row: dict[str, Any], keys: Sequence[str]) -> str:
         text = row.pop(key)
         if type(text) is not str and text is not None:
             raise RefusedError(f"{type_name(text)}, expected a string", key)
-        texts.append(text)
-    return "\n".join(filter(None, texts))
+        texts.append(text or "")
+    return texts
 
 
 def type_name(value: object) -> str:

@@ -14,7 +14,7 @@ import json
 import math
 import unicodedata
 from array import array
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -24,15 +24,16 @@ import numpy.typing as npt
 import orjson
 from scipy.sparse import csr_matrix
 
+from app.datasets.recipe_schemas import TableColumns
 from app.datasets.schemas import ImportOptions
 from app.formats.columns import with_lists
 from app.formats.json_array import array_records, begins_array
-from app.formats.json_columns import RefusedError, TableRows, joined_texts, text_of_label, type_name
+from app.formats.json_columns import RefusedError, TableRows, key_texts, text_of_label, type_name
 from app.formats.label_sets import LabelSets, build_labels
 from app.formats.labels import Labels, Splits
 from app.formats.matrix import MAX_INDEX, Rows
 from app.formats.table import Kind, Parsed, Problems, row_error, shorten
-from app.formats.text_blob import TextBlob
+from app.formats.text_blob import TextBlob, joined_rows
 from app.formats.weights import Weights
 from app.formats.window import NOT_UTF8, Window
 from app.plurals import counted
@@ -129,7 +130,7 @@ class _Reader:
         self._label_lists: list[list[str]] = []
         self._split_names: list[str] = []
         self._row_weights = array("d")
-        self._blob = bytearray()
+        self._pieces: list[list[bytes]] = []
         self._lengths = array("q")
         self._indices = array("i")
         self._values = array("d")
@@ -164,7 +165,7 @@ class _Reader:
         if self._table is not None:
             self._table.flush(lines, self._problems)
         elif self._form == _TEXT:
-            self._texts.add(np.frombuffer(self._blob, dtype=np.uint8), lengths)
+            self._texts.add(*joined_rows(self._pieces))
         else:
             self._rows.add(lengths, np.array(self._indices, dtype=np.int32), np.array(self._values, dtype=np.float64))
         self._begin_block()
@@ -183,6 +184,7 @@ class _Reader:
             kind, X, texts, names, columns = self._table.build()
         elif self._form == _TEXT:
             kind, texts = "text", self._texts.build()
+            columns = TableColumns(texts=self._text_keys) if len(self._text_keys) > 1 else None
         else:
             X, names = self._matrix()
         return Parsed(cast(Kind, kind), labels, y, split, X, texts, names, weights, indptr, columns, ids)
@@ -199,7 +201,7 @@ class _Reader:
         if self._options is not None:
             self._begin(self._options, row)
         if self._label_key not in row and not (self._unlabelled or self._may_lack):
-            raise RefusedError("the key is missing", self._label_key, "no_label")
+            raise RefusedError(f"the key is missing; the row has {_shown_keys(row)}", self._label_key, "no_label")
         label = [] if self._unlabelled else row.pop(self._label_key, None)
         if label is None and self._may_lack:
             label = [] if self._has_sets else ""
@@ -226,7 +228,7 @@ class _Reader:
         if self._zeros:
             row = _unfolded(row, self._zeros)
         if self._text_keys and self._table is None:
-            row["text"] = joined_texts(row, self._text_keys)
+            row["text"] = key_texts(row, self._text_keys)
         form = _TABLE if self._table is not None else _form(row)
         if self._form is None:
             self._form, self._has_split, self._has_weight, self._has_sets = form, has_split, has_weight, has_set
@@ -237,7 +239,12 @@ class _Reader:
         if has_weight != self._has_weight:
             raise RefusedError("the weight is given in some rows but not in others", self._weight_key)
         if has_set != self._has_sets:
-            raise RefusedError("labels are a list in some rows but not in others", self._label_key)
+            raise RefusedError(
+                "labels are a list in some rows but not in others: rows before it have "
+                f"{_ONE_OR_LISTS[self._has_sets]}, "
+                'this one has not; write a list in every row, as in ["a"]',
+                self._label_key,
+            )
         self._append_values(row, form)
         self._lines.append(line)
         if has_set:
@@ -253,12 +260,10 @@ class _Reader:
             self._table.read(row)
             return
         if form == _TEXT:
-            text = row["text"]
-            if type(text) is not str:
-                raise RefusedError(f"{type_name(text)}, expected a string", "text")
-            encoded = text.encode()
-            self._blob += encoded
-            self._lengths.append(len(encoded))
+            texts = row["text"] if self._text_keys else [row["text"]]
+            if type(texts[0]) is not str:
+                raise RefusedError(f"{type_name(texts[0])}, expected a string", "text")
+            self._pieces.append([text.encode() for text in texts])
             return
         if form == _NAMED:
             features = row["features"]
@@ -275,6 +280,26 @@ class _Reader:
         self._lengths.append(len(indices))
 
 
+_ONE_OR_LISTS = {True: "lists of labels", False: "one label each"}
+_MOST_KEYS = 5
+
+
+def _shown_keys(row: Mapping[str, Any]) -> str:
+    shown = ", ".join(f"'{shorten(key)}'" for key in list(row)[:_MOST_KEYS])
+    return f"{shown}, ..." if len(row) > _MOST_KEYS else shown or "no keys"
+
+
+def _reason(record: bytes) -> str:
+    """What the standard library, whose words are clearer, finds wrong; nothing where it finds no fault."""
+    try:
+        json.loads(record)
+    except json.JSONDecodeError as error:
+        return f": {error.msg[0].lower()}{error.msg[1:]}"
+    except (RecursionError, ValueError):
+        return ""
+    return ": NaN and Infinity are not valid numbers"
+
+
 def _load(record: bytes) -> dict[str, Any]:
     try:
         row = orjson.loads(record)
@@ -283,7 +308,7 @@ def _load(record: bytes) -> dict[str, Any]:
             record.decode()
         except UnicodeDecodeError:
             raise RefusedError(f"not {NOT_UTF8}") from error
-        raise RefusedError(f"not valid JSON at character {error.pos + 1}") from error
+        raise RefusedError(f"not valid JSON at character {error.pos + 1}{_reason(record)}") from error
     if type(row) is not dict:
         hint = "; each line must be one object, without brackets or commas around it" if type(row) is list else ""
         raise RefusedError(f"{type_name(row)}, expected an object{hint}")

@@ -323,4 +323,5 @@ def _texts(texts: Texts, rows: npt.NDArray[np.int64]) -> Texts:
     begin, lengths = texts.offsets[rows], np.diff(texts.offsets)[rows]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     pieces = [texts.blob[at : at + length] for at, length in zip(begin.tolist(), lengths.tolist(), strict=True)]
-    return Texts(np.concatenate([np.empty(0, np.uint8), *pieces]), offsets)
+    sizes = None if texts.sizes is None else texts.sizes[rows]
+    return Texts(np.concatenate([np.empty(0, np.uint8), *pieces]), offsets, sizes)

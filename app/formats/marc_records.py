@@ -110,7 +110,7 @@ def _raw_records(path: Path) -> Iterator[bytes]:
             if len(rest) > _MOST_BYTES + _LEADER_BYTES:
                 raise row_error(number, f"the record does not end within {_MOST_BYTES:,} bytes")
     if rest.strip(_BETWEEN):
-        raise row_error(number, "the file ends within a record")
+        raise row_error(number, "the file ends within a record: it may have been cut short; copy or export it again")
 
 
 def _decoded(raw: bytes) -> MarcRecord:

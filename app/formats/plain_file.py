@@ -139,9 +139,20 @@ def check_text(head: bytes) -> None:
         raise row_error(
             1, "the file begins with the byte order mark of UTF-16: pass encoding=utf-16, or save it as UTF-8"
         )
+    if b"\0" in head and not _is_utf8(head):
+        raise row_error(1, "the file is not a text: it has zero bytes and is not in UTF-8; save the table as CSV")
     # letters of most languages have a zero beside them there
     if head.count(0) * _ZEROS >= len(head) > 0:
         raise row_error(1, "the file has zero bytes like UTF-16 but no byte order mark: save it as UTF-8")
+
+
+def _is_utf8(head: bytes) -> bool:
+    """Whether the beginning of a file is valid UTF-8, where its last character may be cut."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _unpacked(path: Path, kind: str | None, most: MostUnpacked) -> Iterator[bytes]:
@@ -161,7 +172,9 @@ def _unpacked(path: Path, kind: str | None, most: MostUnpacked) -> Iterator[byte
         except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the disk, not of the data
-            raise row_error(1, f"the {kind} data are damaged or end too early") from error
+            raise row_error(
+                1, f"the {kind} data are damaged or end too early: copy or download the file again"
+            ) from error
 
 
 def _gunzipped(file: BinaryIO) -> Iterator[bytes]:

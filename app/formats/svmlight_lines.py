@@ -22,7 +22,7 @@ _DETAILS = {
     _LABEL_LIST: "'{}' is a list of labels, expected one label (pass label_separator=, to read sets)",
     _NOT_A_PAIR: "'{}' is not index:value",
     _INDEX_RANGE: f"the index of '{{}}' is not between 1 and {MAX_INDEX}",
-    _ORDER: "the index of '{}' is not greater than the one before it",
+    _ORDER: "the index of '{}' is not greater than the one before it: sort each row's features by index",
     _ZERO: "the index of '{}' is 0, but indices begin at 1; pass zero_based=true if indices begin at 0",
     _COSTS: "'{}' is a second cost in the row",
 }

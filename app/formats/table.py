@@ -91,10 +91,15 @@ class Problems:
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """Texts in two arrays: UTF-8 bytes `blob` (uint8) and `offsets` (int64, n + 1), decoded one at a time."""
+    """Texts in two arrays: UTF-8 bytes `blob` (uint8) and `offsets` (int64, n + 1), decoded one at a time.
+
+    Texts that were joined from several columns have `sizes` (int64, shape (n, n_columns)): the bytes of each column's
+    text, 0 where it is empty. A line break follows each text that is not empty, but the last.
+    """
 
     blob: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -108,6 +113,20 @@ class Texts:
     def __iter__(self) -> Iterator[str]:
         for i in range(len(self)):
             yield self[i]
+
+    @property
+    def has_fields(self) -> bool:
+        """Whether each text has its columns' texts apart."""
+        return self.sizes is not None
+
+    def fields(self, i: int) -> tuple[str, ...]:
+        """The texts of each column that text i was joined from."""
+        assert self.sizes is not None
+        text, at, found = self.blob[self.offsets[i] : self.offsets[i + 1]].tobytes(), 0, []
+        for size in self.sizes[i].tolist():
+            found.append(text[at : at + size].decode())
+            at += size + 1 if size else 0
+        return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from app.formats.csv_table import parse_csv
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import FormatError, Parsed, row_error, shorten
 from app.formats.workbook_cells import check_cells
+from app.plurals import counted
 
 WORKBOOKS = frozenset({"xlsx", "ods"})
 _SHOWN_SHEETS = 5
@@ -74,10 +75,32 @@ def _written(path: Path, most: MostUnpacked, name: str | None) -> Iterator[tuple
             writer.writerow(row)
             line += 1 + sum(cell.count("\n") for cell in row)
         if width is None:
-            way = f": pass sheet to read another ({others})" if others else ""
-            raise row_error(1, f"sheet '{found}' of the workbook is empty{way}")
+            raise _empty(found, others)
         text.flush()
         yield Path(f"/proc/self/fd/{target.fileno()}"), lines
+
+
+@contextmanager
+def as_lines(path: Path, most: MostUnpacked, sheet: str | None = None) -> Iterator[tuple[Path, str]]:
+    """As :func:`as_csv`, with the sheet's name; each row of the sheet, blank ones too, is one line of its number.
+
+    No row is taken for the header, and line breaks within cells are blanks.
+    """
+    _check_size(path, most)
+    with (
+        tempfile.TemporaryFile() as target,
+        io.TextIOWrapper(target, encoding="utf-8", newline="", write_through=True) as text,
+    ):
+        found, others, rows = _sheet(path, sheet)
+        writer, is_empty = csv.writer(text, lineterminator="\n"), True
+        for cells in rows:
+            row = [" ".join(_text(cell).splitlines()) for cell in cells]
+            is_empty = is_empty and not any(row)
+            writer.writerow(row if any(row) else [])
+        if is_empty:
+            raise _empty(found, others)
+        text.flush()
+        yield Path(f"/proc/self/fd/{target.fileno()}"), found
 
 
 def sheets(path: Path, most: MostUnpacked) -> Iterator[Iterator[list[str]]]:
@@ -97,7 +120,12 @@ def sheets(path: Path, most: MostUnpacked) -> Iterator[Iterator[list[str]]]:
             for name in book.sheet_names:
                 yield ([_text(cell) for cell in row] for row in book.get_sheet_by_name(name).iter_rows())
     except CalamineError as error:
-        raise row_error(1, "the workbook is damaged, or has no sheet of cells") from error
+        raise row_error(1, _damage(path)) from error
+
+
+def _empty(name: str, others: str) -> FormatError:
+    way = f": pass sheet to read another ({others})" if others else ""
+    return row_error(1, f"sheet '{name}' of the workbook is empty{way}")
 
 
 def _check_size(path: Path, most: MostUnpacked) -> None:
@@ -119,13 +147,28 @@ def _sheet(path: Path, name: str | None) -> tuple[str, str, Iterator[list[Any]]]
             book = CalamineWorkbook.from_filelike(file)
         names = book.sheet_names
         if name is not None and name not in names:
-            detail = f"no sheet '{shorten(name)}' among the {len(names)} sheets of the workbook ({_shown(names)})"
+            detail = (
+                f"no sheet '{shorten(name)}' among the {counted(len(names), 'sheet')} of the workbook ({_shown(names)})"
+            )
             raise row_error(1, detail)
         chosen = names[0] if name is None else name
         rows = book.get_sheet_by_name(chosen).iter_rows()
     except (CalamineError, WorksheetNotFound, IndexError) as error:
-        raise row_error(1, "the workbook is damaged, or has no sheet of cells") from error
+        raise row_error(1, _damage(path)) from error
     return shorten(chosen), _shown([other for other in names if other != chosen]), rows
+
+
+def _damage(path: Path) -> str:
+    """What is wrong with a workbook that cannot be opened; other documents are packed alike."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            folders = {name.partition("/")[0] for name in archive.namelist()}
+    except (OSError, zipfile.BadZipFile):
+        folders = set()
+    for folder, what in (("word", "a Word document"), ("ppt", "a presentation")):
+        if folder in folders:
+            return f"the file is {what}, not a workbook: save its table as .xlsx or CSV"
+    return "the workbook is damaged, or has no sheet of cells: save it again in a spreadsheet program"
 
 
 def _shown(names: list[str]) -> str:

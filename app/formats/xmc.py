@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from scipy.sparse import csr_matrix
 
 from app.datasets.schemas import ImportOptions
@@ -20,6 +21,7 @@ from app.formats.window import BOM
 from app.plurals import counted
 
 _MOST_HEADER_BYTES = 1 << 10
+_WAYS = "the file may have been cut short, or the count is wrong"
 _COUNTS = re.compile(rb"(\d{1,15}) +(\d{1,15}) +(\d{1,15})\s*")
 
 
@@ -51,10 +53,11 @@ def parse_xmc(path: Path, options: ImportOptions) -> Parsed:
     parsed = read_rows(path, sets=True, zero_based=True, n_header_lines=1)
     assert parsed.X is not None
     if parsed.n_rows != n_rows:
-        raise row_error(1, f"the first line declares {counted(n_rows, 'row')}; the file has {parsed.n_rows:,}")
+        raise row_error(1, f"the first line declares {counted(n_rows, 'row')}; the file has {parsed.n_rows:,}: {_WAYS}")
     if parsed.X.shape[1] > n_features:
         detail = (
-            f"the first line declares {counted(n_features, 'feature')}; the largest index is {parsed.X.shape[1] - 1:,}"
+            f"the first line declares {counted(n_features, 'feature')}; the largest index is "
+            f"{parsed.X.shape[1] - 1:,}, in row {_row_of_largest(parsed.X):,} after the first line; indices begin at 0"
         )
         raise row_error(1, detail)
     wrong = next((name for name in parsed.labels if not (name.isdigit() and int(name) < n_labels)), None)
@@ -62,3 +65,8 @@ def parse_xmc(path: Path, options: ImportOptions) -> Parsed:
         raise row_error(1, f"the label '{wrong[:40]}' is not a number from 0 to {n_labels - 1}")
     X = parsed.X
     return replace(parsed, X=csr_matrix((X.data, X.indices, X.indptr), shape=(n_rows, n_features)))
+
+
+def _row_of_largest(X: csr_matrix[np.float64]) -> int:
+    """The first row with the largest index, from 1."""
+    return int(np.searchsorted(X.indptr, X.indices.argmax(), "right"))

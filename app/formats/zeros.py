@@ -52,6 +52,8 @@ def require_storable_file(path: Path, escapes: bool) -> None:
     escapes : bool
         Whether its format writes characters as ``\\u0000``, too. Raw halves of pairs are no UTF-8.
     """
+    if not escapes and not _has_zero(path):
+        return
     content = path.read_bytes()
     escapes = escapes and (b"\\u" in content or b"\\U" in content)  # most files have none: no search by pattern
     if b"\0" not in content and not (escapes and _ESCAPED.search(content)):
@@ -63,6 +65,12 @@ def require_storable_file(path: Path, escapes: bool) -> None:
         elif escapes and (escaped := _ESCAPED.search(line)):
             errors.append(RowError(number, None, ZERO if escaped[1].endswith(b"0000") else SURROGATE))
     raise FormatError(errors)
+
+
+def _has_zero(path: Path) -> bool:
+    """Whether a file, of which a block is in memory at a time, has a zero byte."""
+    with path.open("rb") as file:
+        return any(b"\0" in block for block in iter(lambda: file.read(_BLOCK), b""))
 
 
 def _rows(texts: Texts | None) -> Iterator[int]:

@@ -33,6 +33,7 @@ def upload(
     ] = None,
     root: Annotated[str | None, option(HierarchyOptions, "root")] = None,
     tree: Annotated[str | None, option(HierarchyOptions, "tree")] = None,
+    exclude: Annotated[str | None, option(HierarchyOptions, "exclude")] = None,
     language: Annotated[str | None, option(HierarchyOptions, "language")] = None,
     languages: Annotated[str | None, option(HierarchyOptions, "languages")] = None,
     separator: Annotated[str | None, option(HierarchyOptions, "separator")] = None,
@@ -51,7 +52,8 @@ def upload(
     json: Json = False,
 ) -> None:
     """Upload a label tree or vocabulary."""
-    named = {"root": root, "tree": tree, "language": language, "languages": languages, "separator": separator}
+    named = {"root": root, "tree": tree, "exclude": exclude, "language": language}
+    named |= {"languages": languages, "separator": separator}
     options = named | dict(map(_option, option_ or ()))
     with Client() as client:
         hierarchy = client.hierarchies.upload(
@@ -117,17 +119,22 @@ def retired(
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
     json: Json = False,
 ) -> None:
-    """List deprecated labels without a place in the tree, with their replacements."""
+    """List deprecated labels without a place in the tree, with their replacements, and excluded labels."""
     with Client() as client:
         found = client.hierarchies.retired(hierarchy, offset, limit)
     if json:
         print_json(found)
         return
     rows = [
-        (label.name, ", ".join(label.names.values()) or None, ", ".join(label.replaced_by) or None)
+        (
+            label.name,
+            ", ".join(label.names.values()) or None,
+            "excluded" if label.excluded else "deprecated",
+            ", ".join(label.replaced_by) or None,
+        )
         for label in found.labels
     ]
-    console(json).print(table(["label", "names", "replaced by"], rows))
+    console(json).print(table(["label", "names", "reason", "replaced by"], rows))
 
 
 @hierarchies.command()

@@ -9,12 +9,14 @@ from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item
 from app.hierarchies.label_facts import name_key
+from app.hierarchies.trees import is_graph
 from app.hierarchies.version_labels import VersionLabels, of_hierarchy, replacements
 from app.jobs.schemas import TrainRequest
 from app.plurals import counted
 from app.store import tables
 from app.store.corpus import ClassCounts
 from solvers.core.base import Solver
+from solvers.core.methods import all_methods
 from solvers.labels.taxonomy import ROOT
 
 _NAMED = 5
@@ -39,6 +41,8 @@ def check_labels(
     if sets and not len(counts.labels):
         detail = "no row has a label: the dataset can be predicted, but no model can be trained on it"
         raise InvalidInput("no model can be trained on the dataset", [Item(detail, "/dataset")])
+    if hierarchy is not None and is_graph(hierarchy):
+        _check_graph(solver, hierarchy, sets=sets)
     if sets:
         _check_sets(solver, n_trained, counts, hierarchy)
     elif hierarchy is None and not solver.handles.flat:
@@ -116,6 +120,17 @@ def _check_sets(solver: Solver[Any], n_trained: int, counts: ClassCounts, hierar
         raise InvalidInput("no model can be trained on the dataset", [Item(detail, "/dataset")])
     if not n_trained:
         raise InvalidInput("no model can be trained on the dataset", [Item("no training row has a label", "/dataset")])
+
+
+def _check_graph(solver: Solver[Any], hierarchy: tables.Hierarchy, *, sets: bool) -> None:
+    graph = f"labels of {hierarchy.name} have several parents: upload it with tree=first or tree=deepest"
+    if not sets:
+        detail = f"rows of this dataset have one label, but {graph}, or upload the dataset with sets of labels"
+        raise InvalidInput("a label graph needs sets of labels", [Item(detail, "/hierarchy")])
+    if solver.graph_fault is not None:
+        methods = [name for name, method in all_methods().items() if method.handles.graph]
+        detail = f"{solver.graph_fault}, but {graph}, or choose {', '.join(methods)}"
+        raise InvalidInput("the method does not support label graphs", [Item(detail, "/solver")])
 
 
 def named(labels: Sequence[str] | Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from app.datasets import versions as dataset_versions
 from app.datasets.rows import class_counts
 from app.errors import NotFound
 from app.hierarchies.schemas import HierarchyNode, HierarchyNodes
+from app.hierarchies.trees import taxonomy
 from app.store import tables
 from app.store.db import reading
 from app.store.lookup import by_ref, check_range
@@ -99,13 +100,12 @@ def _rows_below(session: Session, id: str, dataset: str) -> NDArray[np.int64]:
     version = dataset_versions.resolve_version(session, owner, None)
     counts = class_counts(version)
     of_label = dict(zip(counts.labels, (counts.train + counts.test + counts.validation).tolist(), strict=True))
-    rows = session.execute(select(N.parent, N.name).where(N.hierarchy_id == id).order_by(N.number)).all()
-    found = np.array([of_label.get(row.name, 0) for row in rows], np.int64)
-    # level by level, so that all below a node come after it
-    for number in range(len(rows) - 1, -1, -1):
-        if rows[number].parent >= 0:
-            found[rows[number].parent] += found[number]
-    return found
+    tree = taxonomy(session, id)
+    if tree is None:
+        return np.empty(0, np.int64)
+    found = np.array([of_label.get(name, 0) for name in tree.names], np.int64)
+    start, above = tree.at_or_above
+    return np.bincount(above, np.repeat(found, np.diff(start)), tree.n_nodes).astype(np.int64)
 
 
 def _counts(session: Session, id: str, numbers: list[int]) -> dict[int, int]:

@@ -99,7 +99,7 @@ def get_retired(
     offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
 ) -> RetiredLabels:
-    """List deprecated labels without a place in the tree, with their replacements."""
+    """List deprecated labels without a place in the tree, with their replacements, and excluded labels."""
     return hierarchies.retired(session, ref, offset, limit)
 
 

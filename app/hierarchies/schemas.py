@@ -19,6 +19,8 @@ _FORMATS: dict[str, HierarchyFormat] = {
     ".json": "json",
     ".csv": "csv",
     ".tsv": "csv",
+    ".xlsx": "csv",
+    ".ods": "csv",
     ".hier": "rcv1",
     ".hier.orig": "rcv1",
     ".hier.expanded": "rcv1",
@@ -68,10 +70,19 @@ class HierarchyOptions(BaseModel):
         description="Name of the top of the tree in the file. Default: root in json and csv, the child of None in "
         "rcv1, and the only node without a parent in lshtc.",
     )
-    tree: Literal["refuse", "first", "deepest"] = Field(
+    tree: Literal["refuse", "first", "deepest", "graph"] = Field(
         default="refuse",
         description="How to handle a label with several parents: refuse rejects the file, first keeps the first "
-        "parent in the file, deepest keeps the parent farthest from the top.",
+        "parent in the file, deepest keeps the parent farthest from the top, graph keeps all. Only datasets with sets "
+        "of labels, and methods that support label graphs, can be trained on a graph.",
+    )
+    exclude: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=8000,
+        description="Labels to leave out for good, separated by commas or, if some contain commas, by line breaks. "
+        "deprecated excludes all deprecated labels; type=URI, scheme=URI and collection=URI exclude all concepts of "
+        "them in skos. Labels below an excluded one move up. Excluded labels are retired.",
     )
     language: str = Field(
         default="und",
@@ -127,6 +138,12 @@ class HierarchyOptions(BaseModel):
     delimiter: Literal["comma", "semicolon", "tab", "bar"] | None = Field(
         default=None, description="Formats csv and codes: delimiter between cells. Default: detected from the header."
     )
+    sheet: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="Formats csv and codes: sheet of a workbook (.xlsx, .ods). Default: the first.",
+    )
     code_lengths: str | None = Field(
         default=None,
         max_length=100,
@@ -152,11 +169,12 @@ class NewHierarchy(HierarchyOptions):
 
     name: Name = Field(description="Unique name of the hierarchy in jobs and URLs.")
     format: HierarchyFormat = Field(
-        description="json: nested objects and lists; csv: columns of labels and their parents; lshtc: cat_hier.txt; "
-        "rcv1: lines with parent: and child:; paths: one label per line, such as comp.sys.mac or 12 - A "
-        "> B; skos: a thesaurus in RDF; obo: an ontology; claml: a classification in XML; arff: the "
-        "hierarchical attribute in the header of a file of Clus; marc: authority records; mesh: MeSH's "
-        "descriptors in XML; codes: a table of codes that say their parents, such as ISCO or UNSPSC."
+        description="json: nested objects and lists; csv: columns of labels and their parents, also in a workbook; "
+        "lshtc: cat_hier.txt; rcv1: lines with parent: and child:; paths: one label per line, such as "
+        "comp.sys.mac or 12 - A > B; skos: a thesaurus in RDF; obo: an ontology; claml: a classification in XML; "
+        "arff: the hierarchical attribute in the header of a file of Clus; marc: authority records; mesh: MeSH's "
+        "descriptors in XML; codes: a table of codes that say their parents, such as ISCO or UNSPSC, also in a "
+        "workbook."
     )
 
 
@@ -176,10 +194,11 @@ class Hierarchy(Shown, BaseModel):
     owner: str | None = Field(
         default=None, description="Name of the key that created it; only that key and administrators may delete it."
     )
-    format: HierarchyFormat = Field(description="SHA-256 of the uploaded file.")
+    format: HierarchyFormat = Field(description="Format of the uploaded file.")
     sha256: str = Field(
         description="SHA-256 of the nodes in order, independent of the format: one line per node with the number of "
-        "its parent (-1: the top), a space and its name."
+        "its parent (-1: the top), a space and its name. In a graph, one line per further parent follows, with the "
+        "numbers of label and parent and < between them."
     )
     n_nodes: int
     n_leaves: int
@@ -192,10 +211,14 @@ class Hierarchy(Shown, BaseModel):
     n_retired: int = Field(
         default=0,
         description=(
-            "Number of deprecated labels without a place in the tree; rows with these labels are reported and mapped."
+            "Number of deprecated labels without a place in the tree and of excluded labels; rows with these labels "
+            "are reported and mapped."
         ),
     )
-    n_dropped: int = Field(default=0, description="Number of dropped parents; the tree keeps one parent per label.")
+    n_several_parents: int = Field(
+        default=0, description="Number of labels with several parents, in a label graph; 0 in a tree."
+    )
+    n_dropped: int = Field(default=0, description="Number of dropped parents; a tree keeps one parent per label.")
     dropped: list[DroppedParent] = Field(
         default=[], description="The first 100 dropped parents; each node lists its own as other_parents."
     )
@@ -233,7 +256,7 @@ class HierarchyNodes(BaseModel):
 
 
 class RetiredLabel(BaseModel):
-    """A deprecated label without a place in the tree."""
+    """A deprecated label without a place in the tree, or an excluded one."""
 
     name: str
     id: str | None = Field(default=None, description="URI or code of the label, if datasets identify it differently.")
@@ -241,6 +264,7 @@ class RetiredLabel(BaseModel):
     names: dict[str, str] = Field(default={}, description="Preferred names by language.")
     alternatives: dict[str, list[str]] = {}
     replaced_by: list[str] = Field(default=[], description="Labels to use instead.")
+    excluded: bool = Field(default=False, description="Whether the upload excluded the label.")
 
 
 class RetiredLabels(BaseModel):

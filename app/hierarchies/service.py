@@ -26,7 +26,6 @@ from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload
 from app.store.lookup import by_ref, check_range, moment, newest, require_owner
-from solvers.labels.taxonomy import Taxonomy
 
 _INSERTED_AT_ONCE = 10_000
 
@@ -42,6 +41,7 @@ _FORMATS_OF = {
     "name_field": ("csv", "json", "codes"),
     "notation_field": ("csv", "json"),
     "delimiter": ("csv", "codes"),
+    "sheet": ("csv", "codes"),
     "code_lengths": ("codes",),
     "syntax": ("skos",),
     "base": ("skos",),
@@ -143,15 +143,6 @@ def page(session: Session, page_size: int = 100, page_token: str | None = None) 
         return Page[Hierarchy](items=[_show(row) for row in rows], next_page_token=token)
 
 
-def taxonomy(session: Session, id: str) -> Taxonomy | None:
-    """The tree of the hierarchy with that id; None if there is none."""
-    with reading(session):
-        found = session.execute(select(N.parent, N.name).where(N.hierarchy_id == id).order_by(N.number)).all()
-    if not found:
-        return None
-    return Taxonomy(tuple(row.name for row in found), np.array([row.parent for row in found], np.int32))
-
-
 def retired(session: Session, ref: str, offset: int = 0, limit: int = 100) -> RetiredLabels:
     """Deprecated labels without a place in the tree, by name, ``offset`` to ``offset + limit``; raises as ``nodes``."""
     check_range(offset, limit, MAX_NODES)
@@ -195,6 +186,7 @@ def _report(vocabulary: Vocabulary) -> dict[str, Any]:
         "languages": dict(languages.most_common()),
         "n_deprecated": sum(label.deprecated for label in vocabulary.labels.values()),
         "n_retired": len(vocabulary.retired),
+        "n_several_parents": len(np.unique(vocabulary.tree.others[:, 0])),
         "n_dropped": len(vocabulary.dropped),
         "dropped": [parent._asdict() for parent in vocabulary.dropped[:_LISTED]],
         "read_as": dict(vocabulary.read_as),
@@ -204,7 +196,9 @@ def _report(vocabulary: Vocabulary) -> dict[str, Any]:
 def _insert(session: Session, id: str, vocabulary: Vocabulary) -> None:
     tree = vocabulary.tree
     facts = {name: label.facts() for name, label in vocabulary.labels.items()}
-    for child, parent, _ in vocabulary.dropped:
+    # of a graph all other parents are its own; those dropped to open a cycle are none
+    others = [(tree.names[child], tree.names[parent]) for child, parent in tree.others.tolist()]
+    for child, parent in others or [(dropped.label, dropped.parent) for dropped in vocabulary.dropped]:
         facts.setdefault(child, {}).setdefault("other_parents", []).append(parent)
     parents = tree.parent.tolist()
     for begin in range(0, tree.n_nodes, _INSERTED_AT_ONCE):

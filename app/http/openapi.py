@@ -11,9 +11,9 @@ from app.access.schemas import KeyRequest
 from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.datasets.schemas import CorrectionsRequest, NewUpload
 from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
-from app.jobs.request_schemas import CompressRequest, TuneRequest
+from app.jobs.request_schemas import AdoptRequest, CompressRequest, TuneRequest
 from app.jobs.schemas import JobPatch, PreviewRequest, TrainRequest
-from app.models.schemas import AliasTarget, RetentionRule, VersionPatch
+from app.models.schemas import AliasTarget, ModelAbout, RetentionRule, VersionPatch
 from app.predictions.inspection_schemas import NearestRequest
 from app.predictions.schemas import BatchPredictRequest, PredictRequest
 from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReleaseRequest, ReviewRequest
@@ -27,12 +27,14 @@ _BODIES: tuple[type[BaseModel], ...] = (
     EvaluateRequest,
     ComparisonRequest,
     CompressRequest,
+    AdoptRequest,
     BatchPredictRequest,
     SuggestRowsRequest,
     WrongLabelsRequest,
     KeyRequest,
     AliasTarget,
     VersionPatch,
+    ModelAbout,
     JobPatch,
     RetentionRule,
     ReviewRequest,

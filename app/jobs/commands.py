@@ -9,6 +9,7 @@ from app.client import Client
 from app.command_line.output import Json, console, number, print_json, table
 from app.command_line.request_fields import build_request, fields_of, param_of, tags_of
 from app.command_line.watching import watch as watch_job
+from app.jobs.cost_options import CostsOption, OtherCost, costs_request, naming_lines
 from app.jobs.schemas import Job, JobKind, JobPlan, JobResult, JobState, PreviewRequest, Span, TrainRequest
 from app.models.schemas import ModelVersion
 from app.plurals import counted, time_left
@@ -27,6 +28,8 @@ def train(
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="Parameter of the solver.")
     ] = None,
+    costs: CostsOption = None,
+    other_cost: OtherCost = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show the progress until the job ends.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate memory and time without submitting the job.")] = False,
     json: Json = False,
@@ -37,7 +40,9 @@ def train(
         "kind": "train",
         "params": dict(param_of(text) for text in param or ()),
     }
-    with Client() as client:
+    priced, table = costs_request(costs, other_cost)
+    request["params"] |= priced
+    with naming_lines(table), Client() as client:
         request["model"] = model or client.datasets.get(str(given["dataset"])).name
         if plan:
             _show_plan(client.jobs.plan(request), json)

@@ -70,7 +70,7 @@ training_router = pages()
 
 MOST_OFFERED = 1000
 # fields of a request that the form has
-_FILLED = ("solver", "params", "seed", "threads", "test_fraction", "text", "columns")
+_FILLED = ("solver", "params", "seed", "threads", "test_fraction", "text", "columns", "every_c")
 _Named = Annotated[str | None, Query(pattern=NAME_PATTERN)]
 
 
@@ -127,7 +127,7 @@ def show_playground(
         chosen=chosen,
         version=version,
         threshold=threshold,
-        kind=_kind(session, chosen),
+        kind=_kind(session, chosen, version),
         unexplained=""
         if chosen is None
         else explanations.unexplained(request.app.state.models, request.state.key.workspace, chosen.id, version),
@@ -136,10 +136,15 @@ def show_playground(
     )
 
 
-def _kind(session: Session, model: Model | None) -> str:
-    """Return the kind of instances of the latest version; text if its dataset was deleted."""
-    id = None if model is None or model.latest is None else model.latest.dataset
-    return "text" if id is None else datasets.get(session, id).kind or "text"
+def _kind(session: Session, model: Model | None, number: int | None) -> str:
+    """Return the kind of instances of a version, by default the latest; a table where text columns are read apart."""
+    if model is None or model.latest is None:
+        return "text"
+    version = models.version(session, model.id, number) if number in model.versions else model.latest
+    if version.id in models.of_texts(session, [version]):
+        return "text"
+    kind = "text" if version.dataset is None else datasets.get(session, version.dataset).kind
+    return "table" if kind in (None, "text") else kind
 
 
 def _again(session: Session, version: ModelVersion, dataset: str) -> dict[str, Any]:
@@ -147,7 +152,8 @@ def _again(session: Session, version: ModelVersion, dataset: str) -> dict[str, A
     before = {name: version.request[name] for name in _FILLED if version.request.get(name) is not None}
     if version.hierarchy is not None:
         before["hierarchy"] = hierarchies.get(session, version.hierarchy).name
-    begins = version.dataset == dataset and version.request.get("path") is None
+    alone = version.request.get("path") is None and version.request.get("every_c") is None
+    begins = version.dataset == dataset and alone
     if begins and warm_starts.keeps_duals(session, version.model, version.version):
         before |= {"warm_start": f"{version.model}@{version.version}", "keep_duals": True}
     return before

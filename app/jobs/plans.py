@@ -94,7 +94,7 @@ def _advice(size: int, alone: float, least: Forecast, most: Forecast) -> str | N
 def _whole(request: TrainRequest, resolved: Resolved, n_pools: int, earlier: EarlierJobs | None) -> JobPlan:
     """The plan of a job without shards: its arrays are those of one shard that has all classes."""
     memory_bytes = None
-    if resolved.solver.handles.shards and _is_counted(resolved):
+    if resolved.solver.shards_fault is None and _is_counted(resolved):
         (share,) = _forecast(request, resolved, 1, MOST).shares
         memory_bytes = share.memory_bytes
     else:
@@ -158,6 +158,7 @@ def _earlier(session: Session, request: TrainRequest, resolved: Resolved) -> Ear
         for asked, started, finished in session.execute(ended.order_by(J.id.desc()).limit(_LOOKED_AT))
         if (asked.get("solver"), asked.get("shards")) == (resolved.solver.name, request.shards)
         and (asked.get("path") is None) == (request.path is None)
+        and (asked.get("every_c") is None) == (request.every_c is None)
         and started is not None
         and finished is not None
     ][:_EARLIER]

@@ -19,7 +19,7 @@ from app.features.text import TextFeatures
 from app.formats.labels import TRAIN
 from app.jobs.schemas import MOST_HASHED, FeaturePreview, FeatureValue, PreviewRequest
 from app.jobs.training_requests import check_columns
-from app.models.rows import matrix
+from app.models.rows import cells, matrix, texts_of
 from app.store.corpus import Corpus
 
 _MOST_ROWS, _FEWEST_ROWS = 2000, 20
@@ -99,14 +99,15 @@ def _sample(corpus: Corpus) -> NDArray[np.int64]:
 
 def _fitted(corpus: Corpus, rows: NDArray[np.int64], request: PreviewRequest) -> Features:
     """The features that a job would make of such training rows; raises FitError where no term is left."""
+    if corpus.columns is not None and (corpus.kind == "table" or request.text.fields):
+        X, names = cells(corpus, rows)
+        texts_of_columns = texts_of(corpus, rows, request.text)
+        recipe = request.columns or ColumnRecipe()
+        return TableFeatures.fit(corpus.columns, names, X, texts_of_columns, recipe, request.text)[0]
     texts = None if corpus.texts is None else [corpus.texts[row] for row in rows.tolist()]
     if corpus.X is None:
         assert texts is not None
         return TextFeatures.fit(texts, request.text)[0]
     n_features = int(corpus.X.shape[1])
-    if corpus.columns is not None and corpus.kind == "table":
-        assert corpus.feature_names is not None
-        recipe = request.columns or ColumnRecipe()
-        return TableFeatures.fit(corpus.columns, corpus.feature_names, corpus.X[rows], texts, recipe, request.text)[0]
     given = SparseFeatures(n_features, corpus.feature_names)
     return given if request.columns is None else ScaledFeatures.fit(given, corpus.X[rows], request.columns)[0]

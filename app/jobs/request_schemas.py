@@ -69,12 +69,38 @@ class TrainingData(JobOptions):
     )
 
 
+class EveryC(BaseModel):
+    """A range of C for which a model within a duality gap is found at every value."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    eps: float = Field(
+        default=0.01,
+        ge=1e-6,
+        le=0.5,
+        description="Train at so few values of C that a model within this relative duality gap is known for every C "
+        "of a range, and publish the one with the fewest errors on rows held out from the training rows. "
+        "For linear machines with one gap, in one worker.",
+    )
+    low: float = Field(default=1e-4, gt=0, le=1e15, allow_inf_nan=False, description="The smallest C of the range.")
+    high: float = Field(default=1e4, gt=0, le=1e15, allow_inf_nan=False, description="The largest C of the range.")
+    fraction: float = Field(
+        default=0.2, gt=0, lt=1, description="Share of the training rows, by class, that is held out to choose C."
+    )
+
+    @model_validator(mode="after")
+    def _is_a_range(self) -> Self:
+        if self.low >= self.high:
+            raise ValueError(f"low is {self.low:g}; it must be smaller than high, {self.high:g}")
+        return self
+
+
 Measure = Literal[
     "accuracy", "accuracy@3", "accuracy@5", "accuracy@10", "precision", "recall", "micro_f1", "macro_f1", "weighted_f1",
     "mrr", "precision@3", "precision@5", "ndcg@3", "ndcg@5", "ndcg@10", "log_loss", "tree_loss", "hierarchical_f1",
-    "hierarchical_macro_f1",
+    "hierarchical_macro_f1", "cost", "least_cost",
 ]  # fmt: skip
-LESS_IS_BETTER: frozenset[str] = frozenset({"log_loss", "tree_loss"})
+LESS_IS_BETTER: frozenset[str] = frozenset({"log_loss", "tree_loss", "cost", "least_cost"})
 MOST_TRIALS = 1000
 State = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
 
@@ -146,9 +172,15 @@ class TuneRequest(TrainingData):
     )
     measure: Measure | None = Field(
         default=None,
-        description="Measure on the held-out rows by which the best trial is selected. Default: accuracy, or "
-        "micro_f1 for sets of labels.",
+        description="Measure on the held-out rows by which the best trial is selected. Default: accuracy, "
+        "micro_f1 for sets of labels, or cost if costs are given.",
     )
+    costs: Literal["tree"] | dict[str, dict[str, float]] | None = Field(
+        default=None,
+        description="What wrong answers cost, for the measures cost and least_cost of every trial, however it is "
+        "trained. The format is that of the parameter costs of methods that train with costs.",
+    )
+    other_cost: float = Field(default=1.0, description="Cost of a wrong answer that an object of costs leaves out.")
     folds: int | None = Field(
         default=None,
         ge=2,
@@ -254,33 +286,20 @@ _Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
 _Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-class CompressRequest(JobOptions):
-    """Make a smaller copy of a version, and measure its loss of accuracy on rows of a dataset."""
+class DerivedVersion(JobOptions):
+    """The version that another is made of, and the rows on which both are compared."""
 
     model_config = ConfigDict(extra="forbid")
 
-    kind: Literal["compress"]
     model: Name = Field(description="Id or name.")
     version: int | None = Field(
         default=None, ge=1, lt=2**31, description="Default: the latest version that is not a copy."
     )
     alias: Name | None = Field(default=None, description="Alias instead of a version.")
-    float16: bool = Field(default=False, description="Store weights in half precision: 2 bytes each instead of 4.")
-    prune_share: float | None = Field(
-        default=None,
-        gt=0,
-        lt=1,
-        allow_inf_nan=False,
-        description="Share of the nonzero weights to set to zero, smallest magnitudes first. The share applies to "
-        "each array of weights separately: a member of a pool, or a shard.",
-    )
-    prune_below: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="Set weights below this magnitude to zero."
-    )
     dataset: Name | None = Field(
         default=None,
-        description="Id or name of the dataset on which the loss is measured. Default: the dataset that the version "
-        "was trained on.",
+        description="Id or name of the dataset on which both versions are measured. Default: the dataset that the "
+        "version was trained on.",
     )
     dataset_version: int | None = Field(
         default=None,
@@ -293,14 +312,43 @@ class CompressRequest(JobOptions):
     )
 
     @model_validator(mode="after")
-    def _one_way(self) -> "CompressRequest":
+    def _one_version(self) -> Self:
         if self.version is not None and self.alias is not None:
             raise ValueError("give a version or an alias, not both")
+        return self
+
+
+class CompressRequest(DerivedVersion):
+    """Make a smaller copy of a version, and measure its loss of accuracy on rows of a dataset."""
+
+    kind: Literal["compress"]
+    float16: bool = Field(default=False, description="Store weights in half precision: 2 bytes each instead of 4.")
+    prune_share: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        allow_inf_nan=False,
+        description="Share of the nonzero weights to set to zero, smallest magnitudes first. The share applies to "
+        "each array of weights separately: a member of a pool, or a shard.",
+    )
+    prune_below: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="Set weights below this magnitude to zero."
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
         if self.prune_share is not None and self.prune_below is not None:
             raise ValueError("give prune_share or prune_below, not both")
         if not self.float16 and self.prune_share is None and self.prune_below is None:
             raise ValueError("at least one of float16, prune_share and prune_below is required")
         return self
+
+
+class AdoptRequest(DerivedVersion):
+    """Adopt an edition of a vocabulary without training: new concepts are found by their names."""
+
+    kind: Literal["adopt"]
+    hierarchy: Name = Field(description="Id or name of the edition to adopt.")
 
 
 class CopyOf(BaseModel):
@@ -337,3 +385,35 @@ class CopyOf(BaseModel):
     )
     loss_high: FiniteFloat
     mcnemar: McNemar = Field(description="McNemar's test; a is the source, b the copy.")
+
+
+class EditionOf(BaseModel):
+    """The version that adopted an edition of its vocabulary, what changed, and how the answers compare.
+
+    Numbers and hashes are those of the service where the edition was adopted. A concept of the source is another one in
+    the edition if that names it as its replacement.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: int = Field(ge=1, lt=2**31, description="Version whose machine and ranker answer.")
+    version_sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    hierarchy_sha256: str | None = Field(
+        pattern="^[0-9a-f]{64}$", description="SHA-256 of the source's edition; null if it had none."
+    )
+    gap: FiniteFloat | None = Field(description="Relative duality gap of the source, which certifies its ranker.")
+    appeared: _Count = Field(description="Concepts of the edition without a predecessor; they are found by name.")
+    gone: _Count = Field(description="Concepts of the source without a successor; they are not answered any more.")
+    merged: _Count = Field(description="Concepts of the source that have a successor in common with another one.")
+    dataset_sha256: str = Field(
+        pattern="^[0-9a-f]{64}$", description="SHA-256 of the dataset on which both versions were measured."
+    )
+    part: Part
+    n_rows: _Count
+    agreement: _Share = Field(description="Share of the rows for which both name the same first concept.")
+    ndcg_source: FiniteFloat = Field(description="nDCG@10 of the source.")
+    ndcg: FiniteFloat = Field(description="nDCG@10 of this version.")
+    gain_low: FiniteFloat = Field(
+        description="Lower and upper end of the 95 % interval of ndcg minus ndcg_source, by paired resampling."
+    )
+    gain_high: FiniteFloat

@@ -23,7 +23,7 @@ from app.jobs import plans, tunings
 from app.jobs import service as jobs
 from app.jobs import steps as job_steps
 from app.jobs.events import MEDIA_TYPE, follow
-from app.jobs.request_schemas import CompressRequest, Trial, TuneRequest
+from app.jobs.request_schemas import AdoptRequest, CompressRequest, Trial, TuneRequest
 from app.jobs.schemas import (
     Handles,
     Job,
@@ -57,6 +57,7 @@ _any = KindBody(
         "evaluate": EvaluateRequest,
         "predict": BatchPredictRequest,
         "compress": CompressRequest,
+        "adopt": AdoptRequest,
         "suggest_rows": SuggestRowsRequest,
         "wrong_labels": WrongLabelsRequest,
     },
@@ -72,8 +73,9 @@ _any = KindBody(
 )
 def submit_job(session: Db, response: Response, token: Once, body: Annotated[JobRequest, Depends(_any)]) -> Job:
     """Submit a job: `train` trains a new version of a model, `tune` trains the best of many settings, `evaluate`
-    measures a version, `predict` predicts the rows of a dataset, `compress` makes a smaller copy of a version,
-    `suggest_rows` selects rows to label, and `wrong_labels` finds labels that are probably wrong."""
+    measures a version, `predict` predicts the rows of a dataset, `compress` makes a smaller copy of a version, `adopt`
+    adopts an edition of a vocabulary, `suggest_rows` selects rows to label, and `wrong_labels` finds labels that are
+    probably wrong."""
     with idempotent(session, token, fingerprint("jobs", body.model_dump_json()), tables.Job) as before:
         job = jobs.get(session, before) if before else jobs.submit(session, body)
     point_to(response, f"{V1}/jobs/{job.id}", before)

@@ -9,13 +9,13 @@ from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe
 from app.display.shown import Shown
 from app.evaluations.schemas import EvaluateRequest
-from app.jobs.request_schemas import CompressRequest, TrainingData, TuneRequest
+from app.jobs.request_schemas import AdoptRequest, CompressRequest, EveryC, TrainingData, TuneRequest
 from app.predictions.schemas import BatchPredictRequest, SureRows
 from app.schemas import MAX_JOB_TAGS, VERSION_PATTERN, Name, Priority, ProblemDocument, TagValue
 
 JobState = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
 JobKind = Literal[
-    "import", "append", "correct", "train", "tune", "trial", "evaluate", "predict", "compress", "suggest_rows",
+    "import", "append", "correct", "train", "tune", "trial", "evaluate", "predict", "compress", "adopt", "suggest_rows",
     "wrong_labels",
 ]  # fmt: skip
 FINAL_STATES: frozenset[str] = frozenset({"cancelled", "succeeded", "failed"})
@@ -84,6 +84,13 @@ class TrainRequest(TrainingData):
         "unless `params` sets it. For linear machines with one gap, in one worker.",
     )
 
+    every_c: EveryC | None = Field(
+        default=None,
+        description="Train for every C of a range, within a certified gap, instead of the parameter C. The version has "
+        "the C with the fewest errors on rows held out from the training rows, and shows how few errors any C "
+        "could have on them at least.",
+    )
+
     @field_validator("path")
     @classmethod
     def _once(cls, path: list[float] | None) -> list[float] | None:
@@ -112,6 +119,7 @@ JobRequest = (
     | EvaluateRequest
     | BatchPredictRequest
     | CompressRequest
+    | AdoptRequest
     | SuggestRowsRequest
     | WrongLabelsRequest
 )

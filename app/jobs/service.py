@@ -19,9 +19,9 @@ from app.jobs import slots
 from app.jobs import tags as job_tags
 from app.jobs import trials as trial_jobs
 from app.jobs import wakeups as job_queue
-from app.jobs.compression import resolve_compression
+from app.jobs.derived_versions import resolve_adoption, resolve_compression
 from app.jobs.ends import fail_import
-from app.jobs.request_schemas import CompressRequest, TuneRequest
+from app.jobs.request_schemas import AdoptRequest, CompressRequest, TuneRequest
 from app.jobs.schemas import Job, JobKind, JobPatch, JobRequest, JobState, TrainRequest
 from app.jobs.training_requests import resolve
 from app.jobs.tuning_requests import resolve_tuning
@@ -88,6 +88,8 @@ def _queued(session: Session, request: JobRequest) -> tables.Job:
         return row
     if isinstance(request, CompressRequest):
         return _compress(session, request)
+    if isinstance(request, AdoptRequest):
+        return _adopt(session, request)
     if isinstance(request, TuneRequest):
         return _tune(session, request)
     return _train(session, request)
@@ -130,6 +132,13 @@ def _compress(session: Session, request: CompressRequest) -> tables.Job:
     target, resolved = resolve_compression(session, request)
     row = job_queue.enqueue(session, "compress", target.dataset.id, _stored(resolved), request)
     row.hierarchy_id = target.hierarchy_id
+    return row
+
+
+def _adopt(session: Session, request: AdoptRequest) -> tables.Job:
+    target, hierarchy_id, resolved = resolve_adoption(session, request)
+    row = job_queue.enqueue(session, "adopt", target.dataset.id, _stored(resolved), request)
+    row.hierarchy_id = hierarchy_id
     return row
 
 

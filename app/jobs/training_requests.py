@@ -115,6 +115,8 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
     # such a request has a tol, which other methods would refuse as unknown
     if request.until_certain is not None and request.solver in registry.SOLVERS:
         _check_certain(registry.SOLVERS[request.solver], request)
+    if request.every_c is not None and request.solver in registry.SOLVERS:
+        _check_every_c(registry.SOLVERS[request.solver], request)
     solver = solver_of(request)
     _check_options(solver, request)
     dataset, hierarchy = by_ref(session, tables.Dataset, request.dataset, lock=lock), None
@@ -128,7 +130,9 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
     if request.columns is None:
         resolved = replace(resolved, scaling=default_scaling(dataset.kind, statistics, solver))
         resolved = replace(resolved, solver=solver_of(resolved.scaled(request)))
-    return resolved if request.text is None else replace(resolved, text=with_language(request.text, statistics))
+    if request.text is None:
+        return resolved
+    return replace(resolved, text=with_language(request.text, statistics))
 
 
 def solver_of(request: TrainRequest) -> Solver[Any]:
@@ -148,8 +152,9 @@ def _check_options(solver: Solver[Any], request: TrainRequest) -> None:
             raise InvalidInput("the solver follows no path", [Item(f"{solver.name} has no path in C", "/path")])
         if "C" in request.params:
             raise InvalidInput("C is given twice", [Item("give C or a path of Cs, not both", "/params/C")])
-    if request.shards is not None and not solver.handles.shards:
-        raise InvalidInput("the solver is not trained in shards", [Item(f"{solver.name} has no shards", "/shards")])
+    fault = solver.shards_fault
+    if request.shards is not None and fault is not None:
+        raise InvalidInput("the solver is not trained in shards", [Item(fault, "/shards")])
     if request.shards is not None and request.refit:
         fault = (
             "a model in class shards cannot be trained once more on all rows: leave refit out or set it to false, set "
@@ -171,6 +176,20 @@ def _check_certain(solver: type[Solver[Any]], request: TrainRequest) -> None:
         fault = "give a path or until_certain, not both"
     if fault is not None:
         raise InvalidInput("stopping by answers is not available for this training", [Item(fault, "/until_certain")])
+
+
+def _check_every_c(solver: type[Solver[Any]], request: TrainRequest) -> None:
+    """Whether the gap of the method bounds its answers at every C, and nothing else says at which C to train."""
+    fault = None
+    others = [name for name in ("path", "until_certain", "shards", "warm_start") if getattr(request, name) is not None]
+    if not (solver.has_path and solver.bounds_answers):
+        fault = f"{solver.name} has no gap between two values of C; linear flat machines have one, as weston_watkins"
+    elif "C" in request.params:
+        fault = "give every_c or the parameter C, not both"
+    elif others:
+        fault = f"give every_c or {others[0]}, not both"
+    if fault is not None:
+        raise InvalidInput("training for every C is not available for this training", [Item(fault, "/every_c")])
 
 
 def _check_dataset(session: Session, request: TrainRequest, resolved: Resolved) -> None:

@@ -1,4 +1,4 @@
-"""Commands: tune, trials and compress."""
+"""Commands: tune, trials, compress and adopt."""
 
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -12,15 +12,16 @@ from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.client import Job
 from app.jobs.commands import Id, show_job
-from app.jobs.request_schemas import CompressRequest, Trial, TuneRequest
+from app.jobs.cost_options import CostsOption, OtherCost, costs_request, naming_lines
+from app.jobs.request_schemas import AdoptRequest, CompressRequest, Trial, TuneRequest
 from app.jobs.schemas import JobResult
-from app.models.commands import copy_facts
+from app.models.commands import copy_facts, edition_facts
 from app.models.schemas import ModelVersion
 
 _SHOWN = 20
 
 
-@fields_of(TuneRequest, arguments=["dataset"], leave=["kind", "space", "texts"])
+@fields_of(TuneRequest, arguments=["dataset"], leave=["kind", "space", "texts", "costs", "other_cost"])
 def tune(
     solver: Annotated[
         list[str] | None,
@@ -47,6 +48,8 @@ def tune(
             help="JSON file with a list of candidates; each has solver, and optionally params, grid and ranges."
         ),
     ] = None,
+    costs: CostsOption = None,
+    other_cost: OtherCost = None,
     watch: Annotated[bool, typer.Option("--watch", help="Follow the trials until the job ends.")] = False,
     json: Json = False,
     **given: Any,
@@ -66,7 +69,9 @@ def tune(
     request = build_request(TuneRequest, given) | {"kind": "tune", "space": candidates}
     if text:
         request["texts"] = [_json(each, "--text") for each in text]
-    with Client() as client:
+    priced, costs_file = costs_request(costs, other_cost)
+    request |= priced
+    with naming_lines(costs_file), Client() as client:
         job = client.jobs.submit(request)
         if watch:
             job = watch_job(job, console(json))
@@ -204,8 +209,23 @@ def compress(
     **given: Any,
 ) -> None:
     """Create a smaller copy of a version: half precision, pruned weights, or both; its accuracy loss is measured."""
+    _derive(build_request(CompressRequest, given) | {"kind": "compress"}, watch, json)
+
+
+@fields_of(AdoptRequest, arguments=["model", "hierarchy"], leave=["kind"])
+def adopt(
+    watch: Annotated[bool, typer.Option("--watch", help="Wait for the job and show what changed.")] = False,
+    json: Json = False,
+    **given: Any,
+) -> None:
+    """Adopt an edition of a vocabulary without training: a new version also finds the new concepts by their names."""
+    _derive(build_request(AdoptRequest, given) | {"kind": "adopt"}, watch, json)
+
+
+def _derive(request: dict[str, Any], watch: bool, json: bool) -> None:
+    """Submit a job that makes a version of another one, and show the new version or the job."""
     with Client() as client:
-        job = client.jobs.submit(build_request(CompressRequest, given) | {"kind": "compress"})
+        job = client.jobs.submit(request)
         if watch:
             job = watch_job(job, console(json))
             assert job.result is not None
@@ -224,4 +244,6 @@ def compress(
 
 
 def _facts(version: ModelVersion) -> list[tuple[str, object]]:
-    return [("bytes", f"{version.size_bytes:,}"), *(copy_facts(version.copy_of) if version.copy_of else [])]
+    facts: list[tuple[str, object]] = [("bytes", f"{version.size_bytes:,}")]
+    facts += copy_facts(version.copy_of) if version.copy_of else []
+    return facts + (edition_facts(version.edition_of) if version.edition_of else [])

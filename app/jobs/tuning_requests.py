@@ -45,7 +45,9 @@ def resolve_tuning(session: Session, request: TuneRequest) -> ResolvedTuning:
     if faults or first is None:
         raise InvalidInput("the space cannot be tried", faults)
     sets = first.statistics.labels_per_row is not None
-    measure = request.measure or ("micro_f1" if sets else "accuracy")
+    usual = "micro_f1" if sets else "accuracy" if request.costs is None else "cost"
+    measure = request.measure or usual
+    _check_costs(request, measure, first)
     along_tree = measure == "tree_loss" or measure.startswith("hierarchical_")
     needs_tree = along_tree and first.hierarchy is None
     if (measure == "log_loss" and sets) or (measure == "tree_loss" and sets) or needs_tree:
@@ -55,6 +57,27 @@ def resolve_tuning(session: Session, request: TuneRequest) -> ResolvedTuning:
         raise InvalidInput("there are more folds than rows", [Item("give fewer", "/folds")])
     update = {"dataset_version": first.dataset_version, "measure": measure, "texts": _recipes(request, first)}
     return ResolvedTuning(first.dataset, first.hierarchy, _scaled(request.model_copy(update=update), first))
+
+
+def _check_costs(request: TuneRequest, measure: str, first: Resolved) -> None:
+    """Whether the costs are of the dataset's labels, and the measure has what it needs of them."""
+    if request.costs is None and (measure in ("cost", "least_cost") or request.other_cost != 1.0):
+        name = "measure" if request.other_cost == 1.0 else "other_cost"
+        raise InvalidInput("there are no costs", [Item(f"{name} needs costs", f"/{name}")])
+    others = sorted({each.solver for each in request.space} - {"auto"})
+    if measure == "least_cost" and others:
+        detail = f"{others[0]} has no calibrated probabilities: choose the measure cost, or tune auto alone"
+        raise InvalidInput("the measure does not fit the methods", [Item(detail, "/measure")])
+    if request.costs is None:
+        return
+    if first.statistics.labels_per_row is not None:
+        raise InvalidInput("the costs do not fit the labels", [Item("costs need one label per row", "/costs")])
+    priced = {"costs": request.costs, "other_cost": request.other_cost}
+    try:
+        check_further(first, training_of(request, Settings(0, "auto", priced)))
+    except InvalidInput as error:
+        items = [Item(item.detail, str(item.pointer).removeprefix("/params")) for item in error.errors]
+        raise InvalidInput("the costs do not fit the dataset", items) from None
 
 
 def _scaled(request: TuneRequest, first: Resolved) -> TuneRequest:

@@ -176,6 +176,7 @@ class Models:
         language: str | None = None,
         sure_level: SureLevel = "any",
         certain: bool = False,
+        least_cost: bool = False,
     ) -> Predictions:
         """Labels and scores, one prediction an instance, in order; ``to_pandas()`` and ``to_polars()`` convert them.
 
@@ -203,6 +204,9 @@ class Models:
             Give the labels' names in this language alone.
         certain : bool
             Say in ``certain`` of each answer whether the exact optimum of the training problem gives the same label.
+        least_cost : bool
+            Answer with the label of the least expected cost, given in ``expected_cost``; of versions of ``auto`` with
+            costs.
         sure_level : {"any", "leaves"} or int
             Along a label tree, what ``min_precision`` is of: answers at all levels together, labels alone, or nodes at
             a level, from 1.
@@ -223,6 +227,7 @@ class Models:
         request: dict[str, Any] = {"top_k": top_k}
         asked: dict[str, Any] = {"threshold": threshold, "min_precision": min_precision, "explain": explain or None}
         asked |= {"sure_level": None if sure_level == "any" else sure_level, "certain": certain or None}
+        asked |= {"least_cost": least_cost or None}
         asked |= {"language": language, "include": include and list(include), "exclude": exclude and list(exclude)}
         request |= {name: value for name, value in asked.items() if value is not None}
         path, answer = f"/models/{model}/predict", None
@@ -286,6 +291,21 @@ class Models:
     def restore(self, model: str, version: int | None = None) -> Restored:
         """Bring a deleted version back, or with None the versions of a model that were deleted last."""
         return self._transport.post(Restored, f"{_place(model, version)}/restore")
+
+    def describe(self, model: str, **about: Any) -> Model:
+        """Say what a model is for; its page and its model cards show it.
+
+        Parameters
+        ----------
+        model : str
+            Id or name.
+        **about
+            Fields of app.models.schemas.ModelAbout: license, languages, intended_use, limitations, contact. A None
+            removes a field; what is not given stays.
+        """
+        headers = {"Content-Type": "application/json"}
+        response = self._transport.send("PATCH", _place(model, None), content=orjson.dumps(about), headers=headers)
+        return self._transport.parsed(Model, response.content)
 
     def change(
         self,
@@ -351,6 +371,10 @@ def reproduce(transport: Transport, model: str, version: int, keep: bool, timeou
     found = models.version(model, version)
     if found.copy_of is not None:
         raise ClientError(f"Version {version} is a copy of version {found.copy_of.version}: reproduce that one")
+    if found.edition_of is not None:
+        raise ClientError(
+            f"Version {version} has adopted an edition: reproduce version {found.edition_of.version} instead"
+        )
     if found.dataset is None:
         raise ClientError(f"The dataset of version {version} was deleted, so it cannot be trained again")
     if found.hierarchy_sha256 is not None and found.hierarchy is None:

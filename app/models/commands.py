@@ -4,16 +4,20 @@ import sys
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from app.client import Client
 from app.command_line.output import Json, console, number, option, print_json, table
-from app.jobs.request_schemas import CopyOf
+from app.command_line.request_fields import build_request, fields_of
+from app.jobs.request_schemas import CopyOf, EditionOf
 from app.models.schemas import (
     Deletion,
     HeldVersion,
     LeftOut,
     Member,
+    ModelAbout,
     ModelVersion,
+    PathOverC,
     Retention,
     RetentionRule,
     SelectionTrial,
@@ -37,6 +41,21 @@ def copy_facts(copy: CopyOf) -> list[tuple[str, object]]:
         ("95% interval of the accuracy loss", f"{copy.loss_low:.3g} to {copy.loss_high:.3g}"),
         ("McNemar, exact p", number(copy.mcnemar.exact)),
         ("certificate", "none of its own" + ("" if copy.gap is None else f"; the source's gap is {number(copy.gap)}")),
+    ]
+
+
+def edition_facts(edition: EditionOf) -> list[tuple[str, object]]:
+    """Names and values, in words."""
+    return [
+        ("adopted by version", edition.version),
+        ("new concepts", f"{edition.appeared:,}, found by name"),
+        ("concepts gone", f"{edition.gone:,}"),
+        ("concepts merged", f"{edition.merged:,}"),
+        ("measured on", f"{edition.n_rows:,} rows, part {edition.part}"),
+        ("same first concept", f"{edition.agreement:.4%} of them"),
+        ("nDCG@10", f"{number(edition.ndcg)} instead of {number(edition.ndcg_source)}"),
+        ("95% interval of the gain", f"{edition.gain_low:.3g} to {edition.gain_high:.3g}"),
+        ("certificate", "that of the source" + ("" if edition.gap is None else f", with gap {number(edition.gap)}")),
     ]
 
 
@@ -83,10 +102,13 @@ def show(
         print_json(found)
         return
     values = found.model_dump(
-        mode="json", exclude={"request", "metrics", "levels", "params", "report", "copy_of"}, exclude_none=True
+        mode="json",
+        exclude={"request", "metrics", "levels", "params", "report", "copy_of", "edition_of"},
+        exclude_none=True,
     )
     values |= {f"params: {name}": value for name, value in found.params.items()}
     values |= {} if found.copy_of is None else dict(copy_facts(found.copy_of))
+    values |= {} if found.edition_of is None else dict(edition_facts(found.edition_of))
     values |= {f"report: {name}": number(value) for name, value in found.report.items()}
     values |= {f"{part}: {name}": number(value) for part, all_ in found.metrics.items() for name, value in all_.items()}
     out = console(json)
@@ -116,6 +138,9 @@ def trials(
     out = console(json)
     if found.unknown_labels:
         out.print(table(["label missing from the hierarchy", "rows"], list(found.unknown_labels.items())))
+    if found.path is not None:
+        _print_path(out, found.path)
+        return
     if not found.trials:
         out.print(f"Version {number_} has no trials: its solver and parameters were given.")
         return
@@ -128,6 +153,23 @@ def trials(
     if found.left_out:
         left = [(_setting(each), each.reason) for each in found.left_out]
         out.print(table(["left out", "reason"], left))
+
+
+def _print_path(out: Console, path: PathOverC) -> None:
+    """Print the solutions of a path over all C, and what is certain at every C."""
+    edges = path.edges
+    errors = dict(zip(edges, path.errors, strict=True))
+    rows = [
+        (f"{each.C:.4g}", f"{each.primal:.6g}", f"{each.loss:.4g}", each.epochs, errors.get(each.C, ""))
+        for each in path.models
+    ]
+    names = ["C", "objective", "training loss", "epochs", "errors"]
+    out.print(table(names, rows, whole=names))
+    n, chosen = path.n_held_out, path.chosen
+    out.print(f"C = {chosen.C:.4g} has {chosen.errors} errors on {n} held-out rows, the fewest of the path.")
+    out.print(f"Every C from {edges[0]:.4g} to {edges[-1]:.4g} has a model within a gap of {path.largest_gap:.2%}.")
+    out.print(f"No C of this range has an optimum with fewer than {path.bound} errors on these rows.")
+    out.print(f"For {path.excluded:.0%} of the range, by log C, no optimum has fewer errors than the chosen model.")
 
 
 @models.command()
@@ -273,6 +315,20 @@ def tag(
         return
     rows = [*found.tags.items(), ("notes", found.notes or None), ("revision", found.revision)]
     console(json).print(table([f"{found.model} {found.version}", ""], rows))
+
+
+@models.command()
+@fields_of(ModelAbout)
+def describe(model: Model, json: Json = False, **given: Any) -> None:
+    """Say what a model is for; its page and its model cards show it. What is not given stays; "" removes a field."""
+    about = build_request(ModelAbout, given)
+    with Client() as client:
+        found = client.models.describe(model, **about) if about else client.models.get(model)
+    if json:
+        print_json(found)
+        return
+    rows = [(name.replace("_", " "), value) for name, value in (found.about.stored or {}).items()]
+    console(json).print(table([found.name, ""], rows))
 
 
 def retention(

@@ -16,10 +16,12 @@ _MOST_NAMED = 3
 def unconverged(row: tables.ModelVersion) -> str | None:
     """Why the training of a version ended before its optimum, and what to do; None where it reached the optimum.
 
-    None, too, of methods without a certificate, of which the number of rounds is a setting, and of smaller copies.
+    None, too, of methods without a certificate, of which the number of rounds is a setting, of smaller copies, and of
+    versions that adopted an edition.
     """
     method = SOLVERS.get(row.solver)
-    if row.converged or row.copy_of is not None or (method is not None and not method.handles.certified):
+    derived = row.copy_of is not None or row.edition_of is not None
+    if row.converged or derived or (method is not None and not method.handles.certified):
         return None
     most, tol = row.params.get("max_epochs"), row.params.get("tol")
     gap = "with no measured gap" if row.gap is None else f"with a relative gap of {row.gap:.3g}"

@@ -1,15 +1,32 @@
-"""Tags and notes of a version; a change requires the state that it is based on."""
+"""What people write about models and versions."""
 
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, PreconditionFailed
-from app.models.schemas import MAX_TAGS, ModelVersion, VersionPatch
-from app.models.service import show_versions, version_row
+from app.models.schemas import MAX_TAGS, Model, ModelAbout, ModelVersion, VersionPatch
+from app.models.service import get, model_row, show_versions, version_row
 from app.store.db import writing
 
 
+def describe(session: Session, ref: str, about: ModelAbout) -> Model:
+    """Change what is said about a model: fields that are not given stay, and null removes one.
+
+    Raises
+    ------
+    NotFound
+        No such model.
+    """
+    with writing(session):
+        model = model_row(session, ref, lock=True)
+        session.refresh(model)
+        changed = (model.about or {}) | about.model_dump(mode="json", exclude_unset=True)
+        model.about = ModelAbout.model_validate(changed).stored
+        session.flush()
+        return get(session, ref)
+
+
 def change(session: Session, ref: str, number: int, patch: VersionPatch, if_match: int | None = None) -> ModelVersion:
-    """Change tags and notes of a version.
+    """Change tags and notes of a version; the change requires the state that it is based on.
 
     Parameters
     ----------

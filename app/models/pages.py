@@ -16,11 +16,12 @@ from app.evaluations import service as evaluations
 from app.evaluations.comparisons import Side
 from app.evaluations.schemas import ConfusedPair, Evaluation
 from app.evaluations.service import LabelOrder
+from app.hierarchies import service as hierarchies
 from app.http.parameters import Db, Number, PageToken, Ref
 from app.jobs.schemas import stored_request
 from app.models import aliases
 from app.models import service as models
-from app.models.schemas import ModelVersion
+from app.models.schemas import ModelVersion, Selection
 from app.predictions import answers, codes, explanations, thresholds
 from app.rules import feedback
 from app.rules import service as rules
@@ -88,6 +89,7 @@ def show_version(
     measured = evaluations.page(session, 100, model=model.name, version=number).items
     chosen = _chosen(measured, evaluation)
     name = model.name
+    selection = models.selection(session, ref, number)
     pairs = evaluations.confusions(session, chosen.id, None, N_PAIRS).pairs if chosen else []
     return render(
         request,
@@ -101,7 +103,8 @@ def show_version(
         labels=evaluations.labels(session, chosen.id, offset, N_LABELS, None, order) if chosen else None,
         pairs=pairs,
         levels=_levels(chosen, pairs),
-        selection=models.selection(session, ref, number),
+        selection=selection,
+        editions=_editions(session, version, selection),
         tells_probabilities=thresholds.are_kept(
             request.app.state.models, request.state.key.workspace, model.id, number
         ),
@@ -133,6 +136,13 @@ def compare_versions(request: Request, session: Db, ref: Ref, a: _Version = None
     return render(
         request, "compare.html", model=model, a=first, b=second, comparison=comparison, missing=missing, call=call
     )
+
+
+def _editions(session: Session, version: ModelVersion, selection: Selection) -> list[str]:
+    """Return the names of the hierarchies that a version may adopt: it finds concepts by their names."""
+    if version.copy_of is not None or "subjects" not in {version.solver, *(each.solver for each in selection.members)}:
+        return []
+    return [each.name for each in hierarchies.page(session).items if each.id != version.hierarchy]
 
 
 def _test_rows(version: ModelVersion) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ from app.models.schemas import (
     AliasTarget,
     Deletion,
     Model,
+    ModelAbout,
     ModelVersion,
     MovedAlias,
     Restored,
@@ -108,7 +109,7 @@ def _revision(if_match: str | None) -> int | None:
 
 deletions_router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 
-_patch, _rule = JsonBody(VersionPatch), JsonBody(RetentionRule)
+_patch, _rule, _about = JsonBody(VersionPatch), JsonBody(RetentionRule), JsonBody(ModelAbout)
 
 
 @deletions_router.delete("/{ref}", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
@@ -118,6 +119,20 @@ def delete_model(session: Db, ref: Ref, dry_run: DryRun = False) -> Deletion:
     Rejected while an alias names one of them, or an unfinished job uses or creates one.
     """
     return deletions.delete_model(session, ref, dry_run)
+
+
+@deletions_router.patch(
+    "/{ref}",
+    dependencies=[EDITOR],
+    openapi_extra=_about.schema,
+    responses=responses(400, 401, 403, 404, 413, 415, 422, 507),
+)
+def describe_model(session: Db, ref: Ref, body: Annotated[ModelAbout, Depends(_about)]) -> Model:
+    """Say what a model is for: license, languages, intended use, limitations, contact. Its model cards show them.
+
+    Omitted fields are unchanged; null removes a field.
+    """
+    return version_notes.describe(session, ref, body)
 
 
 @deletions_router.post("/{ref}/restore", dependencies=[EDITOR], responses=responses(401, 403, 404, 422, 507))

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, computed_field
 
 from app.display.shown import Shown
-from app.jobs.request_schemas import CopyOf
+from app.jobs.request_schemas import CopyOf, EditionOf
 from app.schemas import Name
 
 
@@ -137,6 +137,11 @@ class ModelVersion(Shown, BaseModel):
     copy_of: CopyOf | None = Field(
         default=None, description="For a smaller copy: its source version, how it was made, and its measured loss."
     )
+    edition_of: EditionOf | None = Field(
+        default=None,
+        description="For a version that adopted an edition of its vocabulary without training: its source version, the "
+        "concepts that changed, and how the answers compare.",
+    )
     refit: RefitReport | None = Field(
         default=None,
         description="If only the request held rows out: the measured model, to which these measures, thresholds and "
@@ -149,6 +154,9 @@ class ModelVersion(Shown, BaseModel):
 
 
 FLAT = "Along a tree: trained on the rows' own labels, without the tree."
+
+
+MAX_TAGS, MAX_NOTES = 100, 20_000
 
 
 class SelectionTrial(BaseModel):
@@ -181,16 +189,78 @@ class Member(BaseModel):
     gap: float | None = Field(description="Relative duality gap of this member, trained on all rows.")
 
 
+class PathModel(BaseModel):
+    """A solution along a path over all C."""
+
+    C: float
+    primal: float = Field(description="Objective.")
+    dual: float = Field(description="Lower bound of the optimum.")
+    loss: float = Field(description="Mean loss of the rows that the path was trained on.")
+    epochs: int
+
+
+class ChosenC(BaseModel):
+    """The C of a path with the fewest errors on the held-out rows, the smallest of them."""
+
+    C: float
+    errors: int
+
+
+class PathOverC(BaseModel):
+    """All values of C of a range: few solutions, what is certified between them, and errors on held-out rows."""
+
+    eps: float = Field(description="The requested relative duality gap.")
+    largest_gap: float = Field(description="The largest certified gap of the mixtures of two solutions, at any C.")
+    models: list[PathModel] = Field(description="The solutions, ascending in C.")
+    gaps: list[float] = Field(description="The largest certified gap between each two solutions.")
+    edges: list[float] = Field(description="Edges of the cells of C, ascending.")
+    errors: list[int] = Field(description="Errors on the held-out rows of the model at each edge.")
+    least_errors: list[int] = Field(description="Errors that the exact optimum of every C of a cell makes at least.")
+    most_errors: list[int] = Field(description="Errors that the exact optimum of every C of a cell makes at most.")
+    n_held_out: int = Field(description="Number of held-out rows.")
+    bound: int = Field(description="No C of the range has an optimum with fewer errors on the held-out rows.")
+    excluded: float = Field(
+        description="Share of the range of log C whose optima have no fewer errors than the chosen model."
+    )
+    chosen: ChosenC
+
+
 class Selection(BaseModel):
     """How a model was selected; the lists are empty for methods that do not select."""
 
     trials: list[SelectionTrial] = Field(description="Tried settings, the best first by the requested measure.")
     members: list[Member]
     left_out: list[LeftOut] = Field(default=[], description="Settings that exceed the job's memory or failed.")
+    path: PathOverC | None = Field(default=None, description="The path of a training with `every_c`.")
     unknown_labels: dict[str, int] = Field(
         default={},
         description="Labels missing from the hierarchy, dropped or kept, with their numbers of rows.",
     )
+
+
+class ModelAbout(BaseModel):
+    """What people say about a model, for its page and its model cards."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    license: Annotated[str, Field(max_length=100)] | None = Field(
+        default=None, description="SPDX identifier such as CC-BY-4.0, or a name."
+    )
+    languages: list[Annotated[str, Field(pattern="^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", max_length=35)]] | None = Field(
+        default=None, max_length=50, description="Language tags such as fi and sv-FI."
+    )
+    intended_use: Annotated[str, Field(max_length=MAX_NOTES)] | None = Field(
+        default=None, description="Who should use the model, and for what."
+    )
+    limitations: Annotated[str, Field(max_length=MAX_NOTES)] | None = Field(
+        default=None, description="What the model should not be used for, and where it is known to be wrong."
+    )
+    contact: Annotated[str, Field(max_length=300)] | None = Field(default=None, description="Whom to ask.")
+
+    @property
+    def stored(self) -> dict[str, Any] | None:
+        """The fields that say something; None if none does."""
+        return {name: value for name, value in self.model_dump(mode="json").items() if value} or None
 
 
 class Model(Shown, BaseModel):
@@ -201,6 +271,7 @@ class Model(Shown, BaseModel):
     owner: str | None = Field(
         default=None, description="Name of the key that created it; only that key and administrators may delete it."
     )
+    about: ModelAbout = Field(default=ModelAbout(), description="What people say about it.")
     versions: list[int] = Field(description="Newest first.")
     aliases: list[Alias]
     created_at: AwareDatetime
@@ -208,9 +279,6 @@ class Model(Shown, BaseModel):
         description="The newest version that is not a smaller copy. It is used if a request names neither a version "
         "nor an alias."
     )
-
-
-MAX_TAGS, MAX_NOTES = 100, 20_000
 
 
 class HeldVersion(BaseModel):

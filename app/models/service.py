@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Select, select, tuple_
@@ -13,15 +12,14 @@ from app.datasets.rows import languages_at
 from app.datasets.statistics_schemas import Languages
 from app.errors import NotFound
 from app.features.base import OF_TEXTS
-from app.jobs.request_schemas import CopyOf
+from app.jobs.request_schemas import CopyOf, EditionOf
 from app.models import aliases, convergence
-from app.models.schemas import Model, ModelVersion, Origin, RefitReport, Selection
+from app.models.schemas import Model, ModelAbout, ModelVersion, Origin, PathOverC, RefitReport, Selection
 from app.schemas import Page
 from app.store import tables
 from app.store.db import reading
 from app.store.files import files
 from app.store.lookup import MAX_PAGE, by_id, by_ref, moment, newest
-from solvers.core.stored_models import ModelError, stored_record
 
 V = tables.ModelVersion
 
@@ -101,13 +99,13 @@ def version_page(session: Session, ref: str, page_size: int = 100, page_token: s
         return Page[ModelVersion](items=show_versions(session, rows), next_page_token=token)
 
 
-def artefact(session: Session, version_id: str) -> Path:
-    """The folder of a version: ``model/`` for ``load_model``, ``features/`` for ``load_features``."""
+def folder(session: Session, version_id: str) -> str:
+    """Where the files of a version are kept; raises NotFound."""
     with reading(session):
         path = session.scalars(select(V.path).where(V.id == version_id)).one_or_none()
     if path is None:
         raise NotFound(f"no model version has the id {version_id!r:.80}")
-    return files().path(path)
+    return path
 
 
 def stored_metrics(session: Session, version_id: str) -> dict[str, dict[str, float]]:
@@ -124,10 +122,18 @@ def selection(session: Session, ref: str, number: int) -> Selection:
     with reading(session):
         row = aliases.version_of(session, by_ref(session, tables.Model, ref), number, None)
     try:
-        record = stored_record(files().path(row.path) / "model")
-    except ModelError as error:
-        raise NotFound(str(error)) from None
+        record = files().manifest(f"{row.path}/model").get("record", {})
+    except (OSError, ValueError):
+        raise NotFound(f"the files of version {number} cannot be read") from None
     return Selection.model_validate({"trials": [], "members": [], **record})
+
+
+def path_over_c(session: Session, ref: str, number: int) -> PathOverC:
+    """The path over all C of a version; raises NotFound, also where it was not trained along one."""
+    found = selection(session, ref, number).path
+    if found is None:
+        raise NotFound(f"version {number} was not trained with every_c, so it has no path over C")
+    return found
 
 
 def _show_models(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
@@ -148,6 +154,7 @@ def _show_models(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
             id=row.id,
             name=row.name,
             owner=row.owner,
+            about=ModelAbout.model_validate(row.about or {}),
             versions=sorted(numbers[row.id], reverse=True),
             aliases=[alias for _, alias in named[row.id]],
             created_at=moment(row.created_at),
@@ -206,6 +213,7 @@ def show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> list
             aliases=named[row.id],
             origin=None if row.origin is None else Origin.model_validate(row.origin),
             copy_of=None if row.copy_of is None else CopyOf.model_validate(row.copy_of),
+            edition_of=None if row.edition_of is None else EditionOf.model_validate(row.edition_of),
             refit=None if row.refit is None else RefitReport.model_validate(row.refit),
             tags=row.tags or {},
             notes=row.notes or "",
@@ -230,13 +238,15 @@ def _by_level(values: Mapping[str, float]) -> list[dict[str, float]]:
 
 
 def of_texts(session: Session, versions: Sequence[ModelVersion]) -> set[str]:
-    """The ids of those versions whose instances are texts: by the kind of the dataset, or of the stored features."""
+    """The ids of those versions whose instances are texts: by dataset and request, or by stored features."""
     data = tables.Dataset
     with reading(session):
         trained_on = {version.dataset for version in versions if version.dataset}
         rows = session.execute(select(data.id, data.kind).where(data.id.in_(trained_on))).all()
         of_dataset = {row.id: row.kind for row in rows}
         kinds = {version.id: of_dataset.get(version.dataset) for version in versions}
+        # records of text columns that have features of their own
+        kinds |= {version.id: "table" for version in versions if (version.request.get("text") or {}).get("fields")}
         others = select(V.id, V.path).where(V.id.in_([id for id, kind in kinds.items() if kind is None]))
         paths = session.execute(others).all()
     for id, path in paths:

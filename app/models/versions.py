@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
@@ -50,6 +49,7 @@ class Facts:
     report: dict[str, float] = field(default_factory=dict)
     origin: dict[str, Any] | None = None
     copy_of: dict[str, Any] | None = None
+    edition_of: dict[str, Any] | None = None
     refit: dict[str, Any] | None = None
 
 
@@ -98,9 +98,3 @@ def of_job(session: Session, job_id: str) -> dict[int, int]:
     V = tables.ModelVersion
     rows = session.execute(select(V.point, V.number).where(V.job_id == job_id).order_by(V.point))
     return {row.point: row.number for row in rows}
-
-
-def measured_folder(folder: Path) -> Path | None:
-    """The folder of the measured model of a version that is served as trained on all rows; None for other versions."""
-    found = folder / MEASURED
-    return found if (found / "model").is_dir() else None

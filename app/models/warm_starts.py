@@ -4,6 +4,8 @@ import re
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from app.datasets import versions as dataset_versions
@@ -12,7 +14,7 @@ from app.jobs.schemas import TrainRequest
 from app.models import service as models
 from app.store import tables
 from app.store.db import reading
-from app.store.files import files
+from app.store.files import Files, files
 from solvers.core.base import Solver
 
 DUALS, SPLIT = "duals", "split"
@@ -25,10 +27,18 @@ def folder(session: Session, named: str) -> str:
         return models.version_row(session, model, int(number)).path
 
 
+def saved_split(store: Files, path: str) -> NDArray[np.int8] | None:
+    """The part that each row was in, where a version has kept it beside its model; ``path`` is its folder."""
+    if not store.exists(f"{path}/{SPLIT}"):
+        return None
+    found: NDArray[np.int8] = store.load_arrays(f"{path}/{SPLIT}", mmap=False)[0]["split"]
+    return found
+
+
 def keeps_duals(session: Session, model: str, number: int) -> bool:
     """Whether a version has kept the dual variables that a training could begin from; raises NotFound."""
     with reading(session):
-        return (files().path(models.version_row(session, model, number).path) / DUALS).is_dir()
+        return files().exists(f"{models.version_row(session, model, number).path}/{DUALS}")
 
 
 def resolve(
@@ -61,7 +71,7 @@ def resolve(
         fault = "the version was not trained on the first rows of this dataset, so its dual variables belong to others"
     elif _lost_rows(session, dataset.id, trained_on, version):
         fault = "rows of the dataset were deleted since, so the dual variables of the version belong to other rows"
-    elif not (files().path(row.path) / DUALS).is_dir():
+    elif not files().exists(f"{row.path}/{DUALS}"):
         fault = "the version has not kept its dual variables: a training keeps them with keep_duals"
     else:
         return f"{model}@{row.number}"

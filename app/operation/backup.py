@@ -21,15 +21,16 @@ from sqlalchemy.orm import Session
 
 from app.config import settings
 from app.operation.database_copies import BackupError, calm, copy_into, database_file, require_service, schema, snapshot
+from app.operation.moving_files import ordered
 from app.store import migrate, tables
 from app.store.db import make_engine
-from app.store.files import Files
+from app.store.files import Files, files
 from app.store.named_files import NamedFolder, faults, named_folders
 from app.store.privacy import keep_private, private_files
 from app.store.text_repair import repair
 from app.version import VERSION
 
-FORMAT, CONTENTS, DATABASE, KEY = 1, "backup.json", "polymargin.db", "admin.key"
+FORMAT, CONTENTS, DATABASE, KEY, FILES = 1, "backup.json", "polymargin.db", "admin.key", "files"
 _TRIES = 3
 Say = Callable[[str], None]
 # where a file was copied to, by device, inode, size and time: several folders may share it
@@ -122,8 +123,10 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
 
 def _require_empty(home: Path, rows: Path, interrupted: bool) -> None:
     """Raise BackupError where the data folder has more than the remains of an interrupted restore."""
-    if not interrupted and (settings().files.exists() or (home / KEY).exists() or rows.exists()):
+    if not interrupted and (settings().files_folder.exists() or (home / KEY).exists() or rows.exists()):
         raise BackupError(f"the data folder {home} is not empty; restore into a new one (POLYMARGIN_HOME)")
+    if not interrupted and settings().files and files().names(""):
+        raise BackupError(f"{settings().files} is not empty; restore into a new prefix (POLYMARGIN_FILES)")
 
 
 @contextmanager
@@ -165,17 +168,25 @@ def _restore_into(home: Path, rows: Path, source: Path, names: Iterable[str], sa
             _remove_database(rows)
     say("Copying files")
     copies: _Copies = {}
-    for name in names:
-        if name not in (DATABASE, KEY):
+    store = files()
+    for name in ordered(names):
+        if name in (DATABASE, KEY):
+            continue
+        if store.working is store:
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             _transfer(source / name, home / name, False, copies)
+        else:
+            store.put(Path(name).relative_to(FILES).as_posix(), source / name, _sha256(source / name))
     if KEY in names:
         shutil.copyfile(source / KEY, home / KEY)
 
 
 def _remove_restored(home: Path, rows: Path) -> None:
     """Remove what a restore has brought into the data folder."""
-    shutil.rmtree(settings().files, ignore_errors=True)
+    shutil.rmtree(settings().files_folder, ignore_errors=True)
+    store = files()
+    for name in [] if store.working is store else store.names(""):
+        store.delete(name)
     (home / KEY).unlink(missing_ok=True)
     _remove_database(rows)
 
@@ -190,7 +201,7 @@ def _write(part: Path, link: bool, say: Say) -> dict[str, Any]:
     say("Copying rows")
     snapshot(part / DATABASE)
     engine = make_engine(f"sqlite:///{part / DATABASE}")
-    store, copied = Files(settings().files), Files(part / "files")
+    store, copied = files(), Files(part / FILES)
     copied.root.mkdir()
     hashes: dict[str, str] = {}
     copies: _Copies = {}
@@ -261,17 +272,15 @@ def _copied_whole(
 def _copy(store: Files, copied: Files, path: str, link: bool, copies: _Copies) -> dict[str, str]:
     """Copy or link the files of a folder; their hashes by path. Raises FileNotFoundError where it vanishes."""
     hashes = {}
-    place = store.path(path)
-    if not place.is_dir():
+    sizes = store.sizes(path)
+    if not sizes:
         raise FileNotFoundError(path)
-    for folder, inner, names in os.walk(place):
-        inner[:] = [name for name in inner if not name.startswith(".")]  # what is being written
-        for name in names:
-            source = Path(folder) / name
-            target = copied.root / source.relative_to(store.root)
-            target.parent.mkdir(parents=True, exist_ok=True)
+    for file in sizes:
+        target = copied.path(file)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with store.opened(file) as source:
             _transfer(source, target, link, copies)
-            hashes[target.relative_to(copied.root.parent).as_posix()] = _sha256(target)
+        hashes[target.relative_to(copied.root.parent).as_posix()] = _sha256(target)
     return hashes
 
 

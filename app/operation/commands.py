@@ -51,6 +51,30 @@ def restore(
     out.print("If another service uses port 8000, add --port 0 or another port")
 
 
+def move_files(
+    target: Annotated[str, typer.Argument(help="s3://bucket/prefix, or `folder` for the data folder.")],
+    json: Json = False,
+) -> None:
+    """Copy all files from the data folder to object storage or back, each compared by its hash.
+
+    Repeat it after an interruption. Stop the service, run it, and set or unset POLYMARGIN_FILES.
+    """
+    from app.operation.moving_files import MoveError
+    from app.operation.moving_files import move_files as run
+
+    out = console(json)
+    try:
+        found = run(target, lambda line: out.print(line, markup=False))
+    except (MoveError, OSError, ValueError) as error:
+        raise typer.Exit(fail(str(error), json)) from None
+    if json:
+        print_json(found)
+        return
+    out.print(f"{found['copied']} of {found['files']} files copied, {found['bytes']} bytes; the others were there")
+    how = "unset POLYMARGIN_FILES" if target == "folder" else f"set POLYMARGIN_FILES={target}"
+    out.print(f"Nothing was removed. To use the new place, {how} for all processes", markup=False)
+
+
 def doctor(
     hashes: Annotated[bool, typer.Option("--hashes", help="Check the hash of every array.")] = False,
     json: Json = False,

@@ -15,6 +15,7 @@ from app.config import misspelt, settings
 from app.jobs import workers as live_workers
 from app.operation import sweep as sweeping
 from app.store import migrate
+from app.store.buckets import StorageAway
 from app.store.db import db_now, reading, sessions
 from app.store.files import files
 from app.store.named_files import faults, named_folders
@@ -48,6 +49,7 @@ def examine(hashes: bool) -> Iterator[Finding]:
     for said in misspelt(os.environ):
         yield Finding("settings", "warning", said)
     yield from _home()
+    yield from _storage()
     there = False
     for finding in _database():
         yield finding
@@ -65,6 +67,8 @@ def examine(hashes: bool) -> Iterator[Finding]:
         for look in looks:
             try:
                 yield from look(session)
+            except StorageAway as error:
+                yield Finding("files", "fault", error.detail)
             except SQLAlchemyError as error:
                 session.rollback()
                 yield Finding("database", "fault", f"it does not answer: {type(error).__name__}")
@@ -85,6 +89,17 @@ def _home() -> Iterator[Finding]:
     share = room.free / room.total
     state: State = "warning" if share < LEAST_FREE else "ok"
     yield Finding("disk", state, f"{room.free:,} of {room.total:,} bytes are free ({share:.0%})")
+
+
+def _storage() -> Iterator[Finding]:
+    url = settings().files
+    if url:
+        try:
+            files().now()  # writes, reads and removes an object
+        except StorageAway as error:
+            yield Finding("object storage", "fault", f"{url}: {error.detail}")
+        else:
+            yield Finding("object storage", "ok", url)
 
 
 def _database() -> Iterator[Finding]:

@@ -1,7 +1,6 @@
 """What uses disk space and will be removed, reported before it is."""
 
 import shutil
-from pathlib import Path
 
 from sqlalchemy.orm import Session
 
@@ -37,7 +36,7 @@ def collect(session: Session, files: Files, deleted: bool = False) -> Storage:
 
 def _orphans(session: Session, files: Files) -> list[OrphanedFile]:
     paths = sweeping.orphans(session, files)
-    return [OrphanedFile(path=path, size_bytes=_size(files.path(path))) for path in paths]
+    return [OrphanedFile(path=path, size_bytes=sum(files.sizes(path).values())) for path in paths]
 
 
 def _reported(
@@ -56,11 +55,3 @@ def _reported(
         size_bytes=sum(each.size_bytes for each in versions) + sum(each.size_bytes for each in orphans),
         free_bytes=shutil.disk_usage(files.root).free,
     )
-
-
-def _size(path: Path) -> int:
-    # what is removed at this moment has no size any more
-    try:
-        return sum(file.stat().st_size for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file())
-    except FileNotFoundError:
-        return 0

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
@@ -20,7 +19,6 @@ from app.store import partial_uploads, tables
 from app.store.db import db_now, reading, writing
 from app.store.failures import isolated
 from app.store.files import Files, is_abandoned
-from app.store.partial_uploads import last_change
 from app.store.queue import clear, n_waiting, notify_worker
 from app.store.scope import scope_of
 
@@ -118,6 +116,9 @@ def tidy(session: Session, files: Files) -> list[str]:
     gone = orphans(session, files)
     for path in gone:
         files.delete(path)
+    if files.working is not files:
+        for path in orphans(session, files.working):
+            files.working.delete(path)
     return gone
 
 
@@ -132,7 +133,7 @@ def orphans(session: Session, files: Files) -> list[str]:
         (batch_predictions.FOLDER, _predictions),
         ("datasets", _datasets),
     ):
-        present = sorted(path.name for path in files.path(folder).glob("*"))
+        present = files.names(folder)
         if present:
             with reading(session):
                 kept = named(session, present)
@@ -141,12 +142,11 @@ def orphans(session: Session, files: Files) -> list[str]:
     with reading(session):
         found += append_sources.orphans(session, files)
     now = files.now()
-    stale = [path for path in files.path("incoming").glob("*") if _is_stale(path, now)]
-    found += [f"incoming/{path.name}" for path in stale]
+    incoming = [f"incoming/{name}" for name in files.names("incoming")]
+    found += [path for path in incoming if _is_stale(files, path, now)]
     forgotten = now - settings().upload_seconds
-    uploads = files.path(partial_uploads.FOLDER).glob("*")
-    found += [f"{partial_uploads.FOLDER}/{each.name}" for each in uploads if last_change(each) < forgotten]
-    young = {path for path in found if path.startswith(_KEPT_YOUNG) and _age(files.path(path), now) < _ORPHAN_SECONDS}
+    found += partial_uploads.unused_since(files, forgotten)
+    young = {path for path in found if path.startswith(_KEPT_YOUNG) and _age(files, path, now) < _ORPHAN_SECONDS}
     return [path for path in found if path not in young]
 
 
@@ -209,9 +209,10 @@ def _jobs(session: Session, _present: list[str]) -> set[str]:
 def _former_checkpoints(session: Session, files: Files) -> list[str]:
     """Checkpoints of jobs that have ended other than the one to go on from: an attempt has died while it wrote them."""
     written: dict[str, list[str]] = {}
-    for path in files.path("jobs").glob("*/*"):
-        if _CHECKPOINT.fullmatch(path.name.lstrip(".").split(".")[0]):
-            written.setdefault(path.parent.name, []).append(path.name)
+    for path in files.names("jobs", depth=2):
+        job, _, name = path.partition("/")
+        if _CHECKPOINT.fullmatch(name.lstrip(".").split(".")[0]):
+            written.setdefault(job, []).append(name)
     if not written:
         return []
     with reading(session):
@@ -237,17 +238,17 @@ def _datasets(session: Session, _present: list[str]) -> set[str]:
     return set(session.scalars(select(tables.Dataset.id)))
 
 
-def _is_stale(path: Path, now: float) -> bool:
+def _is_stale(files: Files, path: str, now: float) -> bool:
     """Whether nobody receives the file any more. Without a workspace it is a link, which nobody locks, to a piece."""
     try:
-        age = _age(path, now)
-        return age > _ORPHAN_SECONDS or ("@" in path.name and age > _ABANDONED_SECONDS and is_abandoned(path))
+        age = _age(files, path, now)
+        return age > _ORPHAN_SECONDS or ("@" in path and age > _ABANDONED_SECONDS and is_abandoned(files.path(path)))
     except FileNotFoundError:
         return False
 
 
-def _age(path: Path, now: float) -> float:
+def _age(files: Files, path: str, now: float) -> float:
     try:
-        return now - path.stat().st_mtime
+        return now - files.modified(path)
     except FileNotFoundError:
         return 0.0

@@ -71,11 +71,10 @@ def _mask(loaded: LoadedModel, labels: Any, field: str) -> Allowed:
     mask = np.zeros(len(places), bool)
     mask[[places[label] for label in labels if label in places]] = True
     if tree is not None:
-        below = np.zeros(tree.n_nodes, bool)
-        below[[node_places[label] for label in labels if label in node_places]] = True
-        parent = np.asarray(tree.parent)
-        for _ in range(tree.depth):
-            below |= below[parent] & (parent >= 0)
+        given = np.zeros(tree.n_nodes, bool)
+        given[[node_places[label] for label in labels if label in node_places]] = True
+        start, above = tree.at_or_above
+        below = np.logical_or.reduceat(given[above], start[:-1])
         nodes = np.array([node_places.get(label, -1) for label in places])
         mask |= below[nodes] & (nodes >= 0)
     return mask

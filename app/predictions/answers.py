@@ -139,7 +139,7 @@ def labels_of_sets(loaded: LoadedModel, ranking: Ranking, used: Used | None, all
     parent = np.asarray(loaded.model.tree.parent, np.int64)
     sets = ranking.sets.tocsr()
     scores = ranking.values if ranking.set_scores is None else ranking.set_scores
-    own = own_of_sets(sets, parent).tocoo()
+    own = own_of_sets(sets, loaded.model.tree.parents).tocoo()
     row, nodes = own.row.astype(np.int64), own.col.astype(np.int64)
     left = np.ones(len(nodes), bool) if allowed is None else allowed[nodes]
     if loaded.labels.other_parents:

@@ -12,6 +12,7 @@ from app.datasets import versions as dataset_versions
 from app.errors import Conflict, InvalidInput, Item, NotFound
 from app.models import row_kinds
 from app.models import service as models
+from app.predictions.least_cost import check_least_cost
 from app.predictions.model_cache import ModelCache
 from app.predictions.schemas import MEDIA_TYPES, BatchPredictRequest, PredictionFormat, PredictionPlan, SureRows
 from app.predictions.service import limits
@@ -85,7 +86,9 @@ def plan(session: Session, cache: ModelCache, request: BatchPredictRequest) -> P
         n_rows = chosen_rows(session, dataset, version)
         workspace = dataset.workspace
     loaded = cache.get((workspace, request.model, version.version, None))
-    used, _ = limits(loaded, request.model_dump(exclude_none=True), may_be_unsure=True)
+    document = request.model_dump(exclude_none=True)
+    used, _ = limits(loaded, document, may_be_unsure=True)
+    check_least_cost(loaded.model, document)
     found = PredictionPlan(model=loaded.version.model, version=loaded.version.version, n_rows=n_rows)
     if used is None:
         return found
@@ -128,7 +131,8 @@ def of_job(session: Session, job_id: str) -> PredictionFile:
         raise Conflict(f"the job is {job.state}; its predictions are available once it has succeeded")
     format: PredictionFormat = job.request.get("format", "jsonl" if job.kind == "wrong_labels" else "parquet")
     model = job.request["model"] or job.kind
-    path = files().path(path_of(job.id, format))
-    if not path.is_file():
-        raise NotFound("the predictions have expired; submit the job again")
+    try:
+        path = files().local(path_of(job.id, format))
+    except FileNotFoundError:
+        raise NotFound("the predictions have expired; submit the job again") from None
     return PredictionFile(path, MEDIA_TYPES[format], f"{model}-{job.id[:8]}.{format}")

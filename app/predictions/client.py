@@ -30,9 +30,9 @@ class Predictions(PredictResponse):
         """A DataFrame of pandas, with the index of the pandas object that was predicted.
 
         It has the columns ``label``, ``probability`` and ``score``; where the answers have them ``name``, ``notation``,
-        ``sure``, ``sure_ancestor``, ``path``, ``known_terms``, ``unknown``; with ``top_k`` above 1 ``label_2``,
-        ``probability_2``, ``score_2`` and so on. Of models of sets there are lists ``labels``, ``probabilities`` and
-        ``scores``.
+        ``expected_cost``, ``sure``, ``sure_ancestor``, ``path``, ``known_terms``, ``unknown``; with ``top_k`` above 1
+        ``label_2``, ``probability_2``, ``score_2`` and so on. Of models of sets there are lists ``labels``,
+        ``probabilities`` and ``scores``.
 
         Raises
         ------
@@ -162,6 +162,8 @@ def _cells(prediction: Prediction, of_sets: bool) -> Iterator[tuple[str, Any]]:
     first = labels[0] if labels else None
     yield "label", prediction.top[0].label if first is None else first.label
     yield "probability", prediction.probability
+    if prediction.expected_cost is not None:
+        yield "expected_cost", prediction.expected_cost
     yield "score", prediction.score
     for name in ("name", "notation"):
         if getattr(prediction, name) is not None:

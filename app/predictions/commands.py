@@ -41,7 +41,8 @@ _NO_TEXTS = ("this model takes records", "this model takes numbers")
 
 
 @options_of(
-    PredictRequest, without=set(PredictRequest.model_fields) - {"threshold", "min_precision", "language", "certain"}
+    PredictRequest,
+    without=set(PredictRequest.model_fields) - {"threshold", "min_precision", "language", "certain", "least_cost"},
 )
 def predict(
     model: Annotated[str, typer.Argument(help="Name or id.")],
@@ -101,8 +102,8 @@ def predict(
         if warning is not None:
             shown.print(warning, markup=False)
     languages = sorted({language for item in every for language in _named(item)})
-    optional = ["way", "probability", "certain", *([] if answer.sure_from is not None else ["sure"])]
-    titles = ["instance", "label", *languages, "score", "way", "probability", "sure", "certain"]
+    optional = ["way", "probability", "expected cost", "certain", *([] if answer.sure_from is not None else ["sure"])]
+    titles = ["instance", "label", *languages, "score", "way", "probability", "expected cost", "sure", "certain"]
     shown.print(_without_empty_columns(titles, [*_rows(every, languages)], optional))
     if explain:
         head = ["instance", "label", "against", "lead", "lifted by", "lowered by", "rest"]
@@ -180,7 +181,16 @@ def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple
             said = None if sure is None else f"{sure.label} {sure.probability:.3f}"
             named = (best.label, *_names(best, languages))
             certain = None if place or item.certain is None else "yes" if item.certain else "no"
-            yield row, *named, _score(best.score), way or None, _score(best.probability), said, certain
+            yield (
+                row,
+                *named,
+                _score(best.score),
+                way or None,
+                _score(best.probability),
+                _score(best.expected_cost),
+                said,
+                certain,
+            )
 
 
 def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tuple[object, ...]]:
@@ -190,11 +200,11 @@ def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tupl
     nodes = item.subtree or []
     for node in nodes or ([] if sure else [_NOTHING]):
         names = _names(node, languages)
-        yield row, node.label, *names, _score(node.margin), node.parent, None, said.get(node.label), None
+        yield row, node.label, *names, _score(node.margin), node.parent, None, None, said.get(node.label), None
     named = {node.label for node in nodes}
     for label, found in sure.items():
         if label not in named:
-            yield row, label, *_names(found, languages), None, None, None, said[label], None
+            yield row, label, *_names(found, languages), None, None, None, None, said[label], None
 
 
 def _names(label: NamedLabel, languages: list[str]) -> list[str | None]:
@@ -250,6 +260,7 @@ _Exclude = Annotated[list[str] | None, option(BatchPredictRequest, "exclude")]
 _Language = Annotated[str | None, option(BatchPredictRequest, "language")]
 _Inputs = Annotated[bool, option(BatchPredictRequest, "inputs")]
 _Bom = Annotated[bool, option(BatchPredictRequest, "bom")]
+_LeastCost = Annotated[bool, option(BatchPredictRequest, "least_cost")]
 _TimeLimit = Annotated[float | None, option(BatchPredictRequest, "time_limit_seconds")]
 _Priority = Annotated[str | None, option(BatchPredictRequest, "priority", metavar="low|normal|high")]
 _Tags = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A tag of the job.")]
@@ -275,6 +286,7 @@ def code_file(
     sure_level: _SureLevel = "leaves",
     threshold: _Threshold = None,
     top_k: _TopK = 3,
+    least_cost: _LeastCost = False,
     include: _Include = None,
     exclude: _Exclude = None,
     language: _Language = None,
@@ -295,6 +307,7 @@ def code_file(
         "min_precision": min_precision,
         "threshold": threshold,
         "top_k": top_k,
+        "least_cost": least_cost or None,
         "include": include,
     }
     request |= {"sure_level": None if min_precision is None else _level(sure_level)}
@@ -316,6 +329,7 @@ def predict_dataset(
     threshold: _Threshold = None,
     min_precision: _MinPrecision = None,
     sure_level: _SureLevel = "any",
+    least_cost: _LeastCost = False,
     include: _Include = None,
     exclude: _Exclude = None,
     language: _Language = None,
@@ -341,6 +355,7 @@ def predict_dataset(
         "sure_level": _level(sure_level),
         "inputs": None if inputs else False,
         "bom": bom or None,
+        "least_cost": least_cost or None,
         "top_k": top_k,
     }
     request |= {"time_limit_seconds": time_limit_seconds, "priority": priority, "tags": tags_of(tag) if tag else None}

@@ -49,10 +49,13 @@ def sources(session: Session, dataset_id: str, number: int) -> list[Source] | No
         own = "source" if job.kind == "import" else None
         path = f"datasets/{dataset_id}/{own}" if own else append_sources.path_of(dataset_id, job.request)
         given = {name: job.request[name] for name in ImportOptions.model_fields if name in job.request}
-        source = Source(files().path(path), job.request["format"], ImportOptions.model_validate(given))
-        if source.format not in NAMED or source.options.without_label != "refuse" or not source.path.is_file():
+        options = ImportOptions.model_validate(given)
+        if job.request["format"] not in NAMED or options.without_label != "refuse":
             return None
-        found.append(source)
+        try:
+            found.append(Source(files().local(path), job.request["format"], options))
+        except FileNotFoundError:
+            return None
     return found
 
 

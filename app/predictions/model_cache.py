@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ from app.short_cache import Remembered
 from app.store import tables
 from app.store.db import reading
 from app.store.failures import FAILURES
-from app.store.files import Files
+from app.store.files import Files, files
 from app.store.scope import Scope, confine
 from solvers.core.model import Model
 from solvers.core.stored_models import ModelError, load_model
@@ -206,7 +205,10 @@ class ModelCache:
             loaded = self._loaded.get(id)
             if loaded is None:
                 version = models.version_by_id(session, id)
-                read_ahead = ReadAhead(models.artefact(session, id))
+                folder = models.folder(session, id)
+                with contextlib.suppress(OSError):  # load_version has the reason
+                    files().local(f"{folder}/model")
+                read_ahead = ReadAhead(files().path(folder))
                 read = load_version(session, version)
                 load_loops_of(read.model)
                 edges = None if read.reference is None else read.reference.edges
@@ -300,18 +302,17 @@ def load_version(session: Session, version: ModelVersion, *, measured: bool = Fa
 
     Raises NotFound and Unavailable; Conflict where the measured model stayed where the version was trained.
     """
-    folder = models.artefact(session, version.id)
+    store, folder = files(), models.folder(session, version.id)
     measured = measured and version.refit is not None and version.refit.reason is None
     if measured:
-        beside = versions.measured_folder(folder)
-        if beside is None:
+        folder = f"{folder}/{versions.MEASURED}"
+        if not store.exists(f"{folder}/model"):
             raise Conflict(
                 f"version {version.version} was trained on all rows of this dataset, and the measured model, which was "
                 "trained without some of them, was not imported: evaluate it on other rows"
             )
-        folder = beside
     try:
-        model, features, nbytes, details = load_folder(folder)
+        model, features, nbytes, details = load_folder(store, folder)
     except (ModelError, OSError, ValueError) as error:
         raise Unavailable(f"The files of version {version.version} cannot be read.") from error
     prepare(model)
@@ -320,16 +321,16 @@ def load_version(session: Session, version: ModelVersion, *, measured: bool = Fa
     return LoadedModel(version, model, features, nbytes, labels, reference, measured=measured)
 
 
-def load_folder(folder: Path) -> tuple[Model, Features, int, Mapping[str, Any]]:
-    """The model and the features of an artefact, mapped into memory, their bytes, and the manifest's details.
+def load_folder(store: Files, folder: str) -> tuple[Model, Features, int, Mapping[str, Any]]:
+    """The model and the features in a folder, mapped into memory, their bytes, and the manifest's details.
 
     Raises
     ------
     ModelError, OSError, ValueError
         They cannot be read.
     """
-    model, details = load_model(folder / "model", mmap=True)
-    arrays, manifest = Files(folder).load_arrays("features")
+    model, details = load_model(store.local(f"{folder}/model"), mmap=True)
+    arrays, manifest = store.load_arrays(f"{folder}/features")
     features = load_features(manifest["kind"], manifest["params"], _plain(arrays))
     nbytes = model.nbytes + sum(array.nbytes for array in arrays.values())
     return model, features, nbytes, details

@@ -12,7 +12,7 @@ from app.errors import InvalidInput, Item, NotFound
 from app.features.base import InstanceError
 from app.models import service as models
 from app.models.rows import matrix
-from app.models.warm_starts import SPLIT
+from app.models.warm_starts import saved_split
 from app.predictions.inspection_schemas import NearestRequest, NearestRows, NearRow
 from app.predictions.model_cache import LoadedModel
 from app.predictions.service import read_row
@@ -20,7 +20,6 @@ from app.store import tables
 from app.store.corpus import Corpus, open_corpus
 from app.store.db import reading
 from app.store.files import files
-from solvers.core.artefact_files import read_array
 
 MOST_COMPARED = 20_000
 _AT_ONCE = 2_000
@@ -74,8 +73,8 @@ def _trained_on(session: Session, loaded: LoadedModel) -> tuple[str, Corpus, NDA
     if row is None or found is None:
         raise NotFound(f"the dataset that version {version.version} was trained on was deleted")
     corpus = open_corpus(files(), found.path)
-    kept = models.artefact(session, version.id) / SPLIT / "split.npy"
-    split = read_array(kept, mmap=False) if kept.is_file() else corpus.split
+    kept = saved_split(files(), models.folder(session, version.id))
+    split = corpus.split if kept is None else kept
     return row.name, corpus, None if split is None or len(split) != corpus.n_rows else np.asarray(split)
 
 

@@ -96,6 +96,12 @@ class PredictRequest(BaseModel):
         "Requires a model whose duality gap bounds its answers: a linear flat machine that is neither "
         "pooled nor calibrated.",
     )
+    least_cost: bool = Field(
+        default=False,
+        description="Answer with the label of the least expected cost instead of the most probable one, by the "
+        "version's calibrated probabilities and its costs. Each label has its `expected_cost`, and `top` begins with "
+        "the least. Requires a version of `auto` with the parameter `costs`.",
+    )
     include: Included = None
     exclude: Excluded = None
     language: str | None = Field(
@@ -134,6 +140,10 @@ class ScoredLabel(NamedLabel):
 
     probability: float | None = Field(
         default=None, description="For models with probabilities, such as those of `auto`."
+    )
+    expected_cost: float | None = Field(
+        default=None,
+        description="With `least_cost`: what the label is expected to cost as the answer, in the unit of the costs.",
     )
     score: float | None = Field(
         description="A larger score is more certain. For models with probabilities, it is the logarithm of the "
@@ -236,6 +246,9 @@ class Prediction(Shown, NamedLabel):
 
     score: float | None = Field(description="Absent if the label has no rival.")
     probability: float | None = Field(default=None, description="For models with probabilities.")
+    expected_cost: float | None = Field(
+        default=None, description="With `least_cost`: what the label is expected to cost as the answer."
+    )
     sure: SureAnswer | None = Field(
         default=None,
         description="With a threshold or a precision: the answer that is sure enough; absent if there is none.",
@@ -420,6 +433,12 @@ class BatchPredictRequest(JobOptions):
         "answers on held-out rows were right more often than this. If there is none, no label is sure.",
     )
     sure_level: SureLevel = "any"
+    least_cost: bool = Field(
+        default=False,
+        description="Answer with the label of the least expected cost instead of the most probable one. Adds "
+        "`expected_cost`, in the unit of the costs that the version was trained with. Requires a version of `auto` "
+        "with the parameter `costs`.",
+    )
     include: Included = None
     exclude: Excluded = None
     language: str | None = Field(
@@ -441,4 +460,8 @@ class BatchPredictRequest(JobOptions):
     def _one_threshold(self) -> Self:
         if self.threshold is not None and self.min_precision is not None:
             raise ValueError("threshold and min_precision cannot be combined: pass one of them")
+        if self.least_cost and (self.threshold is not None or self.min_precision is not None):
+            raise ValueError(
+                "least_cost cannot be combined with threshold or min_precision, which are about the most probable label"
+            )
         return self

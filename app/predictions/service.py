@@ -10,12 +10,13 @@ from scipy.special import expit
 
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.features.base import InstanceError, Row, stack
-from app.features.tables import TableFeatures
+from app.features.named_text import OF_TABLES
 from app.hierarchies.label_facts import LabelFacts, facts_in, name_steps
 from app.predictions.allowed_labels import Allowed, allowed_labels, best_allowed
 from app.predictions.answers import labels_of_set, one_label
 from app.predictions.explanations import MAX_TERMS, explanation
 from app.predictions.first_answers import ask_for_weights
+from app.predictions.least_cost import Decided, check_least_cost, least_cost
 from app.predictions.model_cache import LoadedModel
 from app.predictions.sure_answers import Used, sure, sure_labels, used_threshold
 from solvers.core.certain_answers import certain
@@ -32,6 +33,7 @@ _FIELDS = (
     "min_precision",
     "sure_level",
     "certain",
+    "least_cost",
     "include",
     "exclude",
     "language",
@@ -69,6 +71,9 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
     """
     instances, top_k, n_terms = _check(document, max_instances)
     says_certain = _says_certain(loaded, document)
+    by_cost = "least_cost" in document and check_least_cost(loaded.model, document)
+    if by_cost and says_certain:
+        raise _fault("certain answers are those of the largest score; leave certain or least_cost out", "/certain")
     used, allowed = limits(loaded, document)
     rows = _rows(loaded, instances)
     if loaded.on_disk:
@@ -77,13 +82,17 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
     with np.errstate(over="ignore", invalid="ignore"):  # looked for in the scores themselves
         reported = facts_in(loaded.labels.shown, document.get("language"))
         wanted = _Wanted(top_k, used, allowed, n_terms, reported)
-        best = _best(loaded, rows, wanted)
+        decided = _decided(loaded, rows, wanted) if by_cost else None
+        best = _best(loaded, rows, wanted) if decided is None else [*zip(decided.classes, decided.scores, strict=True)]
         predictions = [_prediction(loaded, *given, wanted) for given in zip(instances, rows, best, strict=True)]
+        if decided is not None:
+            for each, costs in zip(predictions, decided.costs.tolist(), strict=True):
+                _tell_costs(each, costs)
         if says_certain:
             sure_of = certain(loaded.model, stack(rows, loaded.model.n_features), allowed)
             for each, is_certain in zip(predictions, sure_of.tolist(), strict=True):
                 each["certain"] = is_certain
-    if loaded.counts is not None and allowed is None:
+    if loaded.counts is not None and allowed is None and not by_cost:
         loaded.counts.add(best)
         loaded.counts.add_unknown(each.get("unknown", ()) for each in predictions)
     answer = {
@@ -218,6 +227,21 @@ def _best(loaded: LoadedModel, rows: list[Row], wanted: _Wanted) -> list[Best]:
     return loaded.model.top_rows(stack(rows, loaded.model.n_features), k)
 
 
+def _decided(loaded: LoadedModel, rows: list[Row], wanted: _Wanted) -> Decided:
+    """The labels of least expected cost: one more than are wanted, where a rival explains the first."""
+    k = max(wanted.top_k, 2) if wanted.n_terms else wanted.top_k
+    values = loaded.model.ranking(stack(rows, loaded.model.n_features)).values
+    return least_cost(loaded.model, values, k, wanted.allowed)
+
+
+def _tell_costs(prediction: dict[str, Any], costs: list[float]) -> None:
+    """Add what the labels of an answer are expected to cost."""
+    for label, cost in zip(prediction["top"], costs, strict=False):
+        label["expected_cost"] = cost
+    for label in (prediction, *prediction["labels"]):
+        label["expected_cost"] = costs[0]
+
+
 def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wanted: _Wanted) -> dict[str, Any]:
     model = loaded.model
     ranked, worth = ranking
@@ -251,7 +275,7 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
         found = answer["sure"] = sure(model, row, top[0], wanted.used.threshold)
         if found is not None:
             found.update(reported.get(found["label"], _NOTHING))
-    if isinstance(loaded.features, TableFeatures):
+    if isinstance(loaded.features, OF_TABLES):
         unknown = loaded.features.unknown(instance)
         if unknown:
             answer["unknown"] = unknown

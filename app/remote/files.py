@@ -12,6 +12,7 @@ from app.remote.transport import Transport
 from app.remote.uploads import FROM_BYTES, Uploads
 
 CHUNK_BYTES = 1 << 20
+FETCHING_SECONDS = 3700.0
 
 
 def send_file(
@@ -43,9 +44,7 @@ def send_file(
     TypeError
         There is no such option.
     """
-    unknown = query.keys() - options.model_fields.keys() - {"name", "format", "for_model", "resume"}
-    if unknown:
-        raise TypeError(f"no option {' or '.join(sorted(unknown))}; known are {', '.join(options.model_fields)}")
+    _require_known(query, options)
     resume = query.get("resume")
     query = {name: value for name, value in query.items() if name != "resume"}
     with progress_bar(progress, f"Uploading {file.name}", file.stat().st_size, "B") as sent:
@@ -53,6 +52,33 @@ def send_file(
             return post_file(transport, path, file, query, sent)
         upload, sha256 = Uploads(transport).send_file(file, None if resume is None else str(resume), sent)
         return transport.send("POST", path, params={**query, "upload": upload, "sha256": sha256}).content
+
+
+def send_address(
+    transport: Transport,
+    path: str,
+    address: str,
+    options: type[BaseModel],
+    query: Mapping[str, str | bool | Sequence[str] | None],
+) -> bytes:
+    """Post the address of a file, wait until the service has fetched it, and return the answer's body.
+
+    Raises as :func:`send_file`.
+    """
+    _require_known(query, options)
+    params = {name: value for name, value in query.items() if name != "resume"}
+    return transport.send("POST", path, params={**params, "address": address}, timeout=FETCHING_SECONDS).content
+
+
+def _require_known(query: Mapping[str, object], options: type[BaseModel]) -> None:
+    unknown = query.keys() - options.model_fields.keys() - {"name", "format", "for_model", "resume"}
+    if unknown:
+        raise TypeError(f"no option {' or '.join(sorted(unknown))}; known are {', '.join(options.model_fields)}")
+
+
+def is_address(data: object) -> bool:
+    """Whether the service is to fetch a file itself."""
+    return isinstance(data, str) and data.startswith(("https://", "http://", "s3://"))
 
 
 def is_large(file: Path) -> bool:

@@ -129,6 +129,7 @@ class Transport:
         params: Mapping[str, Any] | None = None,
         content: Content = b"",
         headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
     ) -> httpx.Response:
         """One answer with a status below 400.
 
@@ -138,6 +139,8 @@ class Transport:
         ----------
         content : bytes or callable
             The body, or a function that starts it again for each attempt.
+        timeout : float, optional
+            Seconds to wait for the answer, where it takes longer than most.
 
         Raises
         ------
@@ -154,7 +157,8 @@ class Transport:
         for attempt in range(1, self.attempts + 1):
             body = content if isinstance(content, bytes) else content()
             try:
-                response = self._http.request(method, path, params=query, content=body, headers=sent)
+                wait = httpx.USE_CLIENT_DEFAULT if timeout is None else timeout
+                response = self._http.request(method, path, params=query, content=body, headers=sent, timeout=wait)
             except httpx.TransportError as error:
                 if attempt == self.attempts or isinstance(error, httpx.UnsupportedProtocol):
                     raise self._unreachable(error) from None

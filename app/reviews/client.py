@@ -21,6 +21,7 @@ from app.reviews.schemas import (
     ReviewRequest,
     ReviewRow,
     ReviewRowPage,
+    SheetFormat,
     State,
 )
 from app.schemas import Page
@@ -133,12 +134,23 @@ class Reviews:
         response = self._transport.send("DELETE", path, params=params, headers=_match(revision))
         return ReviewRow.model_validate(orjson.loads(response.content))
 
-    def save_sheet(self, review: str, path: str | Path, state: State | None = None) -> int:
-        """Save the rows as a workbook (.xlsx) with a column for decisions; returns its bytes."""
-        return receive_file(self._transport, f"/reviews/{review}/sheet", Path(path), {"state": state})
+    def save_sheet(
+        self, review: str, path: str | Path, state: State | None = None, format: SheetFormat = "xlsx"
+    ) -> int:
+        """Save the rows as a workbook with a column for decisions, or for Label Studio; returns the file's bytes.
+
+        Parameters
+        ----------
+        format : str, default "xlsx"
+            "label-studio": tasks with predictions; "label-studio-config": the labeling configuration for them.
+        """
+        params = {"state": state, "format": format}
+        return receive_file(self._transport, f"/reviews/{review}/sheet", Path(path), params)
 
     def import_decisions(self, review: str, path: str | Path, new_labels: bool = False) -> ImportedDecisions:
-        """Record the decisions of a workbook of :meth:`save_sheet` that people edited, or of a CSV file of it.
+        """Record the decisions of a file of :meth:`save_sheet` that people edited or annotated.
+
+        A workbook, a CSV file of it, or Label Studio's export in JSON or JSON-MIN.
 
         Parameters
         ----------
@@ -148,7 +160,7 @@ class Reviews:
         Returns
         -------
         ImportedDecisions
-            ``problems`` lists the lines that were not understood, or whose rows changed meanwhile.
+            ``problems`` lists the lines or tasks that were not understood, or whose rows changed meanwhile.
         """
         content = post_file(self._transport, f"/reviews/{review}/decisions", Path(path), {"new_labels": new_labels})
         return self._transport.parsed(ImportedDecisions, content)

@@ -17,6 +17,7 @@ from app.reviews.schemas import (
     Review,
     ReviewRequest,
     ReviewRow,
+    SheetFormat,
     State,
 )
 
@@ -165,15 +166,22 @@ def decide(
 @reviews.command()
 def export(
     review: Ref,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Workbook to write (.xlsx).", dir_okay=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.", dir_okay=False)],
     state: Annotated[
         str | None,
         typer.Option(metavar="open|claimed|decided|disputed|skipped", help="Only rows in this state."),
     ] = None,
+    format: Annotated[
+        str,
+        typer.Option(
+            metavar="xlsx|label-studio|label-studio-config",
+            help="Workbook, tasks for Label Studio (JSON), or the labeling configuration for them (XML).",
+        ),
+    ] = "xlsx",
 ) -> None:
-    """Save the rows as a workbook with a column for decisions, to be edited and imported."""
+    """Save the rows as a workbook with a column for decisions, or as tasks for Label Studio; import decides them."""
     with Client() as client:
-        n_bytes = client.reviews.save_sheet(review, file, cast(State | None, state))
+        n_bytes = client.reviews.save_sheet(review, file, cast(State | None, state), cast(SheetFormat, format))
     console(False).print(f"{n_bytes} bytes: {file}")
 
 
@@ -181,14 +189,20 @@ def export(
 def import_(
     review: Ref,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Edited workbook, or a CSV file of it.", exists=True, dir_okay=False)
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Edited workbook, a CSV file of it, or Label Studio's export (JSON or JSON-MIN).",
+            exists=True,
+            dir_okay=False,
+        ),
     ],
     new_labels: Annotated[
         bool, typer.Option("--new-labels", help="Accept labels that the model does not know.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Record the decisions of an edited workbook, and list the lines that were not understood."""
+    """Record the decisions of an edited workbook or of Label Studio's export, and list what was not understood."""
     with Client() as client:
         found = client.reviews.import_decisions(review, file, new_labels)
     if json:
@@ -201,7 +215,7 @@ def import_(
     )
     if found.problems:
         shown = [(each.line, each.row, each.detail) for each in found.problems]
-        out.print(table(["line", "row", "problem"], shown))
+        out.print(table(["line or task", "row", "problem"], shown))
 
 
 @reviews.command()

@@ -19,8 +19,15 @@ R, O, J = tables.ReviewRow, tables.ReviewOpinion, tables.Job
 LOST = ("failed", "cancelled")
 
 
-def decide(session: Session, ref: str, number: int, request: DecisionRequest, if_match: int | None = None) -> ReviewRow:
-    """Record what the caller says of a row; the same once more changes nothing.
+def decide(
+    session: Session,
+    ref: str,
+    number: int,
+    request: DecisionRequest,
+    if_match: int | None = None,
+    person: str | None = None,
+) -> ReviewRow:
+    """Record what a person says of a row; the same once more changes nothing.
 
     Parameters
     ----------
@@ -28,6 +35,8 @@ def decide(session: Session, ref: str, number: int, request: DecisionRequest, if
         Of the row in the dataset.
     if_match : int, optional
         The revision that the row must have now; None: whatever it has.
+    person : str, optional
+        Who says it; None: the caller.
 
     Raises
     ------
@@ -41,30 +50,42 @@ def decide(session: Session, ref: str, number: int, request: DecisionRequest, if
         A label contains characters that no label of a dataset may have, or the queue has one label per row and the
         request another number of them.
     """
-    labels = _labels(request)
-    person = caller(session)
     with writing(session):
-        review, row, now = _locked(session, ref, number)
-        if review.label_separator is None and labels is not None and len(labels) != 1:
-            raise InvalidInput("labels is invalid", [Item("the review has one label per row", "/labels")])
-        given = {each.person: each for each in opinions(session, review.id, [number])}
-        own = given.get(person)
-        if own is not None and own.comment == request.comment and same_labels(own.labels, labels):
-            return shown(session, review, [row], person, now)[0]
-        _require_revision(row, if_match)
-        _require_not_appended(session, row)
-        if row.claimed_by not in (None, person) and row.lease_until is not None and row.lease_until > now:
-            raise Conflict(f"{row.claimed_by!r} has claimed row {number}; claim another row")
-        if own is None and row.state == "decided":
-            raise Conflict(f"row {number} is decided; claim another row")
-        if own is None:
-            own = O(review_id=review.id, row=number, person=person, arbiter=row.state == "disputed")
-            session.add(own)
-            given[person] = own
-        own.labels, own.comment, own.decided_at = labels, request.comment, now
-        _follow(row, list(given.values()), review.opinions)
-        session.flush()
+        return decide_within(session, ref, number, request, if_match, person)
+
+
+def decide_within(
+    session: Session,
+    ref: str,
+    number: int,
+    request: DecisionRequest,
+    if_match: int | None = None,
+    person: str | None = None,
+) -> ReviewRow:
+    """As :func:`decide`, within a transaction, in which a refused decision changes nothing."""
+    labels = _labels(request)
+    person = person or caller(session)
+    review, row, now = _locked(session, ref, number)
+    if review.label_separator is None and labels is not None and len(labels) != 1:
+        raise InvalidInput("labels is invalid", [Item("the review has one label per row", "/labels")])
+    given = {each.person: each for each in opinions(session, review.id, [number])}
+    own = given.get(person)
+    if own is not None and own.comment == request.comment and same_labels(own.labels, labels):
         return shown(session, review, [row], person, now)[0]
+    _require_revision(row, if_match)
+    _require_not_appended(session, row)
+    if row.claimed_by not in (None, person) and row.lease_until is not None and row.lease_until > now:
+        raise Conflict(f"{row.claimed_by!r} has claimed row {number}; claim another row")
+    if own is None and row.state == "decided":
+        raise Conflict(f"row {number} is decided; claim another row")
+    if own is None:
+        own = O(review_id=review.id, row=number, person=person, arbiter=row.state == "disputed")
+        session.add(own)
+        given[person] = own
+    own.labels, own.comment, own.decided_at = labels, request.comment, now
+    _follow(row, list(given.values()), review.opinions)
+    session.flush()
+    return shown(session, review, [row], person, now)[0]
 
 
 def undo(

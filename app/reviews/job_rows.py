@@ -75,7 +75,7 @@ def rows_of_job(
             "row": row,
             "row_id": None if corpus.ids is None else corpus.ids[row],
             "text": None if corpus.texts is None else corpus.texts[row],
-            "record": None if corpus.columns is None else corpus.record(row),
+            "record": corpus.record(row) if corpus.kind == "table" else None,
             "alternatives": given,
             "sure": is_sure,
             "state": "open",

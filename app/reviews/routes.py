@@ -13,7 +13,7 @@ from app.http.problems import responses
 from app.jobs import service as jobs
 from app.jobs.schemas import Job
 from app.predictions.schemas import LANGUAGE_PATTERN
-from app.reviews import claims, decisions, label_search, rows, sheets
+from app.reviews import claims, decisions, label_search, queue_files, rows
 from app.reviews import service as reviews
 from app.reviews.decided_rows import append_decided
 from app.reviews.schemas import (
@@ -28,6 +28,7 @@ from app.reviews.schemas import (
     ReviewRequest,
     ReviewRow,
     ReviewRowPage,
+    SheetFormat,
     State,
 )
 from app.schemas import Page
@@ -136,12 +137,22 @@ def find_review_labels(
 
 @router.get("/{ref}/sheet", dependencies=[VIEWER], responses=responses(401, 404, 422))
 def get_review_sheet(
-    session: Db, ref: Ref, state: Annotated[State | None, Query(description="Only rows in this state.")] = None
+    request: Request,
+    session: Db,
+    ref: Ref,
+    state: Annotated[State | None, Query(description="Only rows in this state.")] = None,
+    format: Annotated[
+        SheetFormat,
+        Query(
+            description="`xlsx` is a workbook with a column for decisions, `label-studio` the rows as tasks with "
+            "predictions in Label Studio's JSON, and `label-studio-config` the labeling configuration (XML) for them."
+        ),
+    ] = "xlsx",
 ) -> Response:
-    """Download the rows as a workbook (.xlsx) with a column for decisions, to be edited and sent back."""
-    name, content = sheets.write(session, ref, state)
-    headers = {"Content-Disposition": f'attachment; filename="{name}.xlsx"'}
-    return Response(content, media_type=sheets.MEDIA_TYPE, headers=headers)
+    """Download the rows as a workbook, or as tasks for Label Studio, to be decided there and sent back."""
+    file = queue_files.write(session, request.app.state.models, ref, state, format)
+    headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
+    return Response(file.content, media_type=file.media_type, headers=headers)
 
 
 def _reviewed(request: Request, ref: Ref) -> None:
@@ -162,8 +173,8 @@ def import_review_decisions(
     file: Annotated[Received, uploads.received_after(_reviewed)],
     new_labels: Annotated[bool, Query(description="Accept labels that the model does not know.")] = False,
 ) -> ImportedDecisions:
-    """Record the decisions of an edited workbook, or of a CSV file with its columns; lines that fail are listed."""
-    return sheets.read(session, request.app.state.models, ref, file.upload.path, new_labels)
+    """Record the decisions of an edited workbook, a CSV file of it, or Label Studio's export; problems are listed."""
+    return queue_files.read(session, request.app.state.models, ref, file.upload.path, new_labels)
 
 
 @router.put(

@@ -9,6 +9,7 @@ from app.schemas import Name
 MAX_CLAIM = 1000
 
 State = Literal["open", "claimed", "decided", "disputed", "skipped"]
+SheetFormat = Literal["xlsx", "label-studio", "label-studio-config"]
 _Label = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 MAX_LABELS = 1000
 
@@ -108,7 +109,7 @@ class Alternative(BaseModel):
 class Opinion(BaseModel):
     """What one person decided about a row."""
 
-    person: str
+    person: str = Field(description="Name of the key, or of an annotator in Label Studio: `label-studio:ADDRESS`.")
     label: str | None = Field(description="None if the person skipped the row, and in queues of sets.")
     labels: list[str] | None = Field(description="None if the person skipped the row.")
     comment: str | None
@@ -238,19 +239,24 @@ class FoundLabels(BaseModel):
 
 
 class LineProblem(BaseModel):
-    """A line of a spreadsheet that was not understood."""
+    """A line of a spreadsheet, or an annotation of Label Studio, that was not understood."""
 
-    line: int = Field(description="Number in the sheet or file; the header is line 1.")
-    row: int | None = Field(description="Number of the row in the dataset; None if the line does not say.")
+    line: int = Field(
+        description="Number in the sheet or file, whose header is line 1; of Label Studio's exports, the number of the "
+        "task or, in JSON-MIN, of the annotation, from 1."
+    )
+    row: int | None = Field(description="Number of the row in the dataset; None if the file does not say.")
     detail: str
 
 
 class ImportedDecisions(BaseModel):
-    """What a spreadsheet with decisions changed."""
+    """What a file with decisions changed."""
 
-    n_rows: int = Field(description="Lines below the header that are not empty.")
+    n_rows: int = Field(
+        description="Lines below the header that are not empty, or annotations, each person's last for a row."
+    )
     n_decided: int = Field(description="Rows decided, or decided otherwise than before.")
-    n_unchanged: int = Field(description="Your decisions that the queue had already.")
+    n_unchanged: int = Field(description="Decisions that the queue had already.")
     n_empty: int = Field(description="Rows without a decision.")
     n_problems: int
     problems: list[LineProblem] = Field(description="The first 1000.")

@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
@@ -12,55 +12,30 @@ from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.datavalidation import DataValidation
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from app.config import settings
-from app.errors import Conflict, InvalidInput, Item, NotFound, PreconditionFailed
-from app.formats.labels import MAX_LABEL
+from app.errors import InvalidInput, Item
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import FormatError
 from app.formats.workbooks import sheets
-from app.predictions.model_cache import LoadedModel, ModelCache
-from app.reviews import decisions
-from app.reviews.label_search import load_reviewed
-from app.reviews.rows import caller
-from app.reviews.schemas import MAX_LABELS, DecisionRequest, ImportedDecisions, LineProblem
-from app.reviews.written_labels import UnknownLabel, WrittenLabels
+from app.reviews.file_decisions import Entry, filling
 from app.store import tables
-from app.store.db import reading
-from app.store.lookup import by_ref
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-MOST_DECISIONS = 10_000
-_MOST_PROBLEMS = 1000
 _MOST_CHARACTERS = 32_767
 _HIDDEN = ("review", "row", "revision")
 _NEEDED = (*_HIDDEN, "decision")
 _CHECKED = "checked"
 _WIDTH, _WIDE = 16, 60
 
-R, O = tables.ReviewRow, tables.ReviewOpinion
 
-
-def write(session: Session, ref: str, state: str | None) -> tuple[str, bytes]:
-    """The name of a queue and a workbook of its rows, with a column for decisions whose drop-down has the alternatives.
+def workbook(review: tables.Review, rows: Sequence[tables.ReviewRow]) -> bytes:
+    """A workbook of rows, with a column for decisions whose drop-down has the alternatives.
 
     Hidden columns have the queue's id, the row's number and its revision. Nothing distinguishes sure rows from others.
     In queues of sets the decision is filled with the predicted set, in place of a drop-down, and a column ``checked``
     confirms it as it is.
-
-    Raises
-    ------
-    NotFound
-        There is no such queue.
     """
-    with reading(session):
-        review = by_ref(session, tables.Review, ref)
-        query = select(R).where(R.review_id == review.id)
-        if state is not None:
-            query = query.where(R.state == state)
-        rows = session.scalars(query.order_by(R.place)).all()
     columns = list(dict.fromkeys(name for row in rows for name in (row.record or {})))
     inputs = [*(["text"] if any(row.text is not None for row in rows) else []), *columns]
     n_labels = max((len(row.alternatives) for row in rows), default=0)
@@ -95,157 +70,22 @@ def write(session: Session, ref: str, state: str | None) -> tuple[str, bytes]:
         sheet.append([_cell(sheet, value) for value in cells])
     stream = io.BytesIO()
     book.save(stream)
-    return review.name, stream.getvalue()
+    return stream.getvalue()
 
 
-def read(session: Session, cache: ModelCache, ref: str, path: Path, new_labels: bool) -> ImportedDecisions:
-    """Record the decisions of a spreadsheet as the caller's, matched by queue, row and revision.
-
-    Parameters
-    ----------
-    path : Path
-        A workbook or a CSV file.
-    new_labels : bool
-        Accept labels that the model does not know.
-
-    Raises
-    ------
-    NotFound
-        There is no such queue.
-    InvalidInput
-        The file is not a spreadsheet of a review, or has too many decisions.
-    """
-    with reading(session):
-        review = by_ref(session, tables.Review, ref)
-        own = select(O).where(O.review_id == review.id, O.person == caller(session))
-        before = {each.row: each for each in session.scalars(own)}
-        columns = select(R.row, R.revision, R.alternatives, R.labels).where(R.review_id == review.id)
-        rows = {each.row: _Row(*each) for each in session.execute(columns)}
-        id, separator = review.id, review.label_separator
-    try:
-        loaded: LoadedModel | None = load_reviewed(session, cache, ref)
-    except NotFound:  # the version was deleted: the alternatives are what is left of its labels
-        loaded = None
-    known = WrittenLabels(loaded, new_labels)
-    lines = [line for line in _lines(path) if any(line.cells.values())]
-    found: list[tuple[int, _Row, DecisionRequest, int]] = []
-    problems: list[LineProblem] = []
-    n_empty = 0
-    for line in lines:
-        try:
-            asked = _request(line, id, rows, before, known, separator)
-        except (_LineError, UnknownLabel) as error:
-            problems.append(LineProblem(line=line.number, row=_whole(line.cells["row"]), detail=str(error)))
-            continue
-        if asked is None:
-            n_empty += 1
-        else:
-            found.append((line.number, *asked))
-    n_filled = len(lines) - n_empty
-    if n_filled > MOST_DECISIONS:
-        raise InvalidInput(f"the file has {n_filled:,} decisions; at most {MOST_DECISIONS:,} are allowed: split it")
-    n_decided = n_unchanged = 0
-    for number, row, request, revision in found:
-        old = before.get(row.number)
-        if old is not None and old.comment == request.comment and decisions.same_labels(old.labels, request.labels):
-            n_unchanged += 1
-            continue
-        detail = _decide(session, id, row.number, request, revision)
-        if detail is None:
-            n_decided += 1
-        else:
-            problems.append(LineProblem(line=number, row=row.number, detail=detail))
-    problems.sort(key=lambda each: each.line)
-    return ImportedDecisions(
-        n_rows=len(lines),
-        n_decided=n_decided,
-        n_unchanged=n_unchanged,
-        n_empty=n_empty,
-        n_problems=len(problems),
-        problems=problems[:_MOST_PROBLEMS],
-    )
-
-
-class _LineError(Exception):
-    """What is wrong with a line."""
-
-
-class _Line(NamedTuple):
-    number: int
-    cells: Mapping[str, str]
-
-
-class _Row(NamedTuple):
-    """What the queue has of a row."""
-
-    number: int
-    revision: int
-    alternatives: list[dict[str, Any]]
-    labels: list[str] | None
-
-
-def _decide(session: Session, id: str, row: int, request: DecisionRequest, revision: int) -> str | None:
-    """Record a decision; what is wrong with it, or None."""
-    try:
-        decisions.decide(session, id, row, request, revision)
-    except (NotFound, Conflict) as error:
-        return str(error)
-    except InvalidInput as error:
-        return error.errors[0].detail
-    except PreconditionFailed:
-        return "the row was changed after the file was made; download the rows again"
-    return None
-
-
-def _request(
-    line: _Line,
-    id: str,
-    rows: Mapping[int, _Row],
-    before: Mapping[int, tables.ReviewOpinion],
-    known: WrittenLabels,
-    separator: str | None,
-) -> tuple[_Row, DecisionRequest, int] | None:
-    """The row of a line, its decision and the revision that it had; None without a decision. Raises _LineError.
-
-    A decision that the caller has made before keeps its comment where the line has none.
-    """
-    written, comment = line.cells["decision"], line.cells["comment"] or None
-    checked = bool(line.cells[_CHECKED]) and separator is not None
-    if not (written or comment or checked):
-        return None
-    number, revision = _whole(line.cells["row"]), _whole(line.cells["revision"])
-    if line.cells["review"] != id:
-        raise _LineError("the line belongs to another review, or its hidden column review was changed")
-    if number is None or revision is None or number not in rows:
-        raise _LineError("the hidden columns row and revision were changed; copy the decision into a new download")
-    row = rows[number]
-    if len(comment or "") > 2000:
-        raise _LineError("a comment has at most 2000 characters")
-    alternatives = [each["label"] for each in row.alternatives]
-    if separator is None:
-        labels = [known.find(written, alternatives)] if written else []
-        left = not labels
-    else:
-        labels = known.find_set(written, alternatives, separator)
-        fillings = [_filling(row.alternatives, row.labels)]
-        fillings += [_filling(row.alternatives, None)] if revision != row.revision else []
-        left = not checked and (not labels or any(decisions.same_labels(labels, each) for each in fillings))
-    own = before.get(number)
-    if own is not None and decisions.same_labels(own.labels, labels):
-        return row, DecisionRequest(labels=labels, comment=comment or own.comment), revision
-    if left and comment is None:
-        return None
-    if left:
-        what = "decide the row" if separator is None else f"change the decision, or fill in the column {_CHECKED}"
-        raise _LineError(f"a comment without a decision is not stored; {what}")
-    if len(labels) > MAX_LABELS or any(len(label) > MAX_LABEL for label in labels):
-        raise _LineError(f"a label has at most {MAX_LABEL} characters, and a set at most {MAX_LABELS} labels")
-    return row, DecisionRequest(labels=labels, comment=comment), revision
-
-
-def _filling(alternatives: Sequence[Mapping[str, Any]], labels: Sequence[str] | None) -> Sequence[str]:
-    """The set with which a cell is filled: the decision, or before there is one what was predicted."""
-    return [each["label"] for each in alternatives if each.get("predicted")] if labels is None else labels
+def entries(path: Path) -> Iterator[Entry]:
+    """The lines of an edited workbook, or of a CSV file with its columns; raises InvalidInput."""
+    for number, cells in _lines(path):
+        if any(cells.values()):
+            yield Entry(
+                number,
+                cells["review"],
+                _whole(cells["row"]),
+                _whole(cells["revision"]),
+                written=cells["decision"],
+                checked=bool(cells[_CHECKED]),
+                comment=cells["comment"] or None,
+            )
 
 
 def _filled(
@@ -253,10 +93,10 @@ def _filled(
 ) -> str | None:
     if separator is None:
         return labels[0] if labels else None
-    return separator.join(_filling(alternatives, labels))
+    return separator.join(filling(alternatives, labels))
 
 
-def _lines(path: Path) -> Iterator[_Line]:
+def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     """The lines below the header, from the first sheet that has the columns of a review."""
     missing: list[str] = list(_NEEDED)
     for rows in _tables(path):
@@ -265,7 +105,7 @@ def _lines(path: Path) -> Iterator[_Line]:
         if not lacks:
             for number, row in enumerate(rows, 2):
                 cells = {name: cell.strip() for name, cell in zip(header, row, strict=False)}
-                yield _Line(number, {name: cells.get(name, "") for name in (*_NEEDED, "comment", _CHECKED)})
+                yield number, {name: cells.get(name, "") for name in (*_NEEDED, "comment", _CHECKED)}
             return
         missing = min(missing, lacks, key=len)
     raise InvalidInput(

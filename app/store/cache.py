@@ -21,7 +21,7 @@ def local_copy(store: Files, path: str) -> Files:
         The folder cannot be read, or is damaged.
     """
     root = settings().cache
-    if root is None:
+    if root is None or store.working is not store:
         return store
     cache = Files(root)
     target = cache.path(path)

@@ -99,14 +99,13 @@ class Corpus:
     def record(self, row: int, limit: int | None = None) -> dict[str, float | str | None]:
         """The numbers and categories of a table's row, or the first ``limit`` of them; None for what is missing."""
         assert self.columns is not None
-        assert self.feature_names is not None
         numbers = self.columns.numbers
         reported: dict[str, float | str | None] = dict.fromkeys(numbers, 0.0)
-        for index, value in self.features(row):
+        for index, value in self.features(row) if self.segments else ():
             if index < len(numbers):
                 reported[numbers[index]] = None if np.isnan(value) else value
             else:
-                column, _, level = self.feature_names[index].partition("=")
+                column, _, level = (self.feature_names or ())[index].partition("=")
                 reported[column] = level or None
         return dict(list(reported.items())[:limit])
 
@@ -172,6 +171,7 @@ def _shared(rows: Parsed, n_segments: int) -> list[str]:
     """The arrays of texts and numbers."""
     kinds: tuple[str, ...] = () if rows.X is None else ("data", "indices", "indptr")
     kinds += () if rows.texts is None else ("blob", "offsets")
+    kinds += () if rows.texts is None or rows.texts.sizes is None else ("sizes",)
     return [_named(kind, number) for number in range(n_segments) for kind in kinds]
 
 
@@ -220,6 +220,7 @@ def _segment(X: csr_matrix | None, texts: Texts | None, number: int) -> dict[str
     arrays: dict[str, NDArray[Any]] = {}
     if texts is not None:
         arrays |= {"blob": texts.blob, "offsets": texts.offsets}
+        arrays |= {} if texts.sizes is None else {"sizes": texts.sizes}
     if X is not None:
         arrays |= {"data": X.data, "indices": X.indices, "indptr": X.indptr}
     return {_named(kind, number): array for kind, array in arrays.items()}
@@ -238,7 +239,12 @@ def open_corpus(files: Files, path: str) -> Corpus:
     if "data" in arrays:
         matrices = tuple(_matrix(arrays, number, manifest["n_features"]) for number in numbers)
     if "blob" in arrays:
-        pieces = [Texts(arrays[_named("blob", number)], arrays[_named("offsets", number)]) for number in numbers]
+        pieces = [
+            Texts(
+                arrays[_named("blob", number)], arrays[_named("offsets", number)], arrays.get(_named("sizes", number))
+            )
+            for number in numbers
+        ]
         texts = pieces[0] if len(pieces) == 1 else SegmentedTexts(pieces)
     named, columns = manifest["labels"], manifest.get("columns")
     return Corpus(

@@ -25,6 +25,8 @@ _DOUBLES_AND_GONE: frozenset[int | str | None] = frozenset((2067, 1555, 787, "23
 
 def explained(error: BaseException) -> PolymarginError | None:
     """StorageFull, Unavailable or Conflict, if ``error`` is such a failure; else None."""
+    if isinstance(error, PolymarginError):
+        return error
     if isinstance(error, OSError):
         return disk_full() if error.errno in _NO_ROOM else None
     if isinstance(error, PoolTimeoutError):

@@ -6,8 +6,9 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from app.config import settings
 from app.store.db import new_id
-from solvers.core.artefact_files import read_array
+from solvers.core.artefact_files import file_digest, read_array
 
 MANIFEST = "manifest.json"
 
@@ -29,6 +30,42 @@ class Files:
     def path(self, relative: str) -> Path:
         """The place of a path as the database keeps it."""
         return self.root / relative
+
+    @property
+    def working(self) -> "Files":
+        """Files of this machine alone, for what nobody else will read."""
+        return self
+
+    def local(self, relative: str) -> Path:
+        """The place on this machine of a folder of arrays or a file that was published."""
+        return self.path(relative)
+
+    def publish(self, relative: str) -> None:
+        """Let other machines read the folder of arrays or the file that was written at :meth:`path`."""
+
+    def exists(self, relative: str) -> bool:
+        """Whether there is such a file or folder of arrays, on any machine."""
+        return self.path(relative).exists()
+
+    def names(self, folder: str, depth: int = 1) -> list[str]:
+        """Names of what is in a folder, or ``NAME/NAME`` at depth 2, sorted; none where there is no such folder."""
+        place = self.path(folder)
+        return sorted(path.relative_to(place).as_posix() for path in place.glob("/".join(["*"] * depth)))
+
+    def sizes(self, relative: str) -> dict[str, int]:
+        """The files of a folder, or a file: paths and sizes in bytes, without what is being written."""
+        place = self.path(relative)
+        found: dict[str, int] = {}
+        for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if not any(part.startswith(".") for part in path.relative_to(self.root).parts):
+                with contextlib.suppress(FileNotFoundError):
+                    if not stat.S_ISDIR((status := path.stat()).st_mode):
+                        found[path.relative_to(self.root).as_posix()] = status.st_size
+        return found
+
+    def modified(self, relative: str) -> float:
+        """When a file or folder was changed, by the clock of :meth:`now`; raises FileNotFoundError."""
+        return self.path(relative).stat().st_mtime
 
     def now(self) -> float:
         """The time by the clock that files are stamped with: on a disk of the network that is not this machine's."""
@@ -55,7 +92,7 @@ class Files:
 
     def manifest(self, relative: str) -> dict[str, Any]:
         """The manifest of a folder that :meth:`save_arrays` made."""
-        manifest: dict[str, Any] = json.loads((self.path(relative) / MANIFEST).read_bytes())
+        manifest: dict[str, Any] = json.loads(self.read_bytes(f"{relative}/{MANIFEST}"))
         return manifest
 
     def save_arrays(
@@ -108,6 +145,7 @@ class Files:
     def save_bytes(self, relative: str, content: bytes) -> None:
         """Write a file that appears whole, in the place of what is there."""
         target = self.path(relative)
+        target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{new_id()}")
         try:
             with open(temporary, "xb") as file:
@@ -118,6 +156,42 @@ class Files:
             temporary.unlink(missing_ok=True)
             raise
         sync_folder(target.parent)
+
+    def put(self, relative: str, source: Path, sha256: str) -> None:
+        """Copy a file to its place, in which it appears whole; ``sha256`` is that of its content."""
+        target = self.path(relative)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{new_id()}")
+        try:
+            shutil.copyfile(source, temporary)
+            with open(temporary, "rb+") as file:
+                _sync(file)
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_folder(target.parent)
+
+    def sha256(self, relative: str) -> str | None:
+        """SHA-256 of a file that is kept; None where there is none."""
+        with contextlib.suppress(FileNotFoundError):
+            return file_digest(self.path(relative))
+        return None
+
+    def read_bytes(self, relative: str) -> bytes:
+        """The content of a file; raises FileNotFoundError."""
+        return self.path(relative).read_bytes()
+
+    def send(self, upload: "Upload", relative: str) -> None:
+        """Do what takes long of :meth:`keep`, before a transaction in which that is called."""
+
+    def keep(self, upload: "Upload", relative: str) -> None:
+        """Finish an upload, and put it in its place."""
+        target = self.path(relative)
+        new = not target.parent.exists()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        upload.move(target)
+        if new:
+            sync_folder(target.parent.parent)
 
     def load_arrays(
         self, relative: str, mmap: bool = True, sha256: str | None = None
@@ -136,7 +210,7 @@ class Files:
         ValueError
             A file is damaged.
         """
-        folder = self.path(relative)
+        folder = self.local(relative)
         text = (folder / MANIFEST).read_bytes()
         manifest: dict[str, Any] = json.loads(text)
         if sha256 is not None:
@@ -146,12 +220,16 @@ class Files:
         arrays = {name: read_array(folder / f"{name}.npy", mmap=mmap) for name in manifest["arrays"]}
         return arrays, manifest
 
+    @contextlib.contextmanager
+    def opened(self, relative: str) -> Iterator[Path]:
+        """The file as it is kept, not a copy that was made for reading."""
+        yield self.path(relative)
+
     def check(self, relative: str) -> None:
         """Compare the arrays of a folder with its manifest; raises ValueError where one is damaged."""
-        folder = self.path(relative)
-        for name, digest in json.loads((folder / MANIFEST).read_bytes())["arrays"].items():
-            with open(folder / f"{name}.npy", "rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+        for name, digest in json.loads(self.read_bytes(f"{relative}/{MANIFEST}"))["arrays"].items():
+            with self.opened(f"{relative}/{name}.npy") as path:
+                if file_digest(path) != digest:
                     raise ValueError(f"array {name} of {relative} is damaged")
 
     def delete(self, relative: str) -> None:
@@ -210,12 +288,6 @@ class Upload:
         self.path.unlink(missing_ok=True)
         self._close()
 
-    def keep(self, target: Path) -> None:
-        """Finish, and move the file to its place in the new folder ``target.parent``."""
-        target.parent.mkdir(parents=True)
-        self.move(target)
-        sync_folder(target.parent.parent)
-
     def move(self, target: Path) -> None:
         """Finish, and move the file to its place in a folder that is there."""
         self.finish()
@@ -242,7 +314,21 @@ def is_abandoned(path: Path) -> bool:
 
 def files() -> Files:
     """The files of this installation."""
-    return Files(settings().files)
+    return files_at(settings().files)
+
+
+def files_at(address: str) -> Files:
+    """The files in a bucket, ``s3://bucket/prefix``, or in the data folder if the address is empty.
+
+    Raises SettingsError where the address is none, or the client of buckets is not installed.
+    """
+    found = settings()
+    if not address:
+        return Files(found.files_folder)
+    from app.store.buckets import Bucket, BucketFiles
+
+    bucket = Bucket(address, found.files_endpoint or None)
+    return BucketFiles(found.cache or found.files_folder, bucket, found.cache_bytes)
 
 
 class _Hashing:

@@ -23,10 +23,15 @@ _INCREMENTAL = 2
 
 
 def upgrade(url: str, revision: str = "head") -> None:
-    """Run the migrations that the database at ``url`` lacks; a second process waits and finds them done."""
+    """Run the migrations that the database at ``url`` lacks; a second process waits and finds them done.
+
+    A database that lacks none is only read, so that its writers need not end first.
+    """
     engine = make_engine(_prepared(url))
     try:
         with _locked(engine) as connection:
+            if revision == "head" and _is_upgraded(engine):
+                return
             config = _config()
             config.attributes["connection"] = connection
             command.upgrade(config, revision)
@@ -48,10 +53,21 @@ def current(url: str) -> str | None:
     """The revision that the database at ``url`` is at; None of one without tables."""
     engine = make_engine(url)
     try:
-        with engine.connect() as connection:
+        with _reading(engine) as connection:
             return MigrationContext.configure(connection).get_current_revision()
     finally:
         engine.dispose()
+
+
+def _is_upgraded(engine: Engine) -> bool:
+    with _reading(engine) as connection:
+        return MigrationContext.configure(connection).get_current_revision() == newest() and (
+            engine.dialect.name != "sqlite" or _can_shrink(connection)
+        )
+
+
+def _reading(engine: Engine) -> Connection:
+    return engine.connect().execution_options(sqlite_begin="DEFERRED")
 
 
 def _config() -> Config:
@@ -92,10 +108,16 @@ def _let_shrink(connection: Connection) -> None:
     # Pages can be given back only if the file was made for that, or is rewritten, which takes its size in free disk.
     driver = connection.connection.driver_connection
     assert driver is not None
-    if driver.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:
+    if not _can_shrink(connection):
         driver.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
         with contextlib.suppress(sqlite3.OperationalError):
             driver.execute("VACUUM")
+
+
+def _can_shrink(connection: Connection) -> bool:
+    driver = connection.connection.driver_connection
+    assert driver is not None
+    return bool(driver.execute("PRAGMA auto_vacuum").fetchone()[0] == _INCREMENTAL)
 
 
 def _enforce_foreign_keys(connection: Connection, on: bool) -> None:

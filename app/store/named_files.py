@@ -1,9 +1,7 @@
 """Which folders of files the rows name, and whether they are what was written."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -43,28 +41,27 @@ def named_folders(session: Session) -> list[NamedFolder]:
 
 def faults(files: Files, folder: NamedFolder, *, hashes: bool) -> Iterator[str]:
     """What is wrong with a folder: arrays that are not there, or with ``hashes`` not what was written."""
-    place = files.path(folder.path)
-    if not place.is_dir():
+    sizes = files.sizes(folder.path)
+    if not sizes:
         if not folder.may_vanish:
             yield f"{folder.what}: {folder.path} is missing"
         return
-    for manifest in sorted(place.rglob(MANIFEST)):
-        within = manifest.parent.relative_to(files.root).as_posix()
+    for within in sorted(path.removesuffix(f"/{MANIFEST}") for path in sizes if path.endswith(f"/{MANIFEST}")):
         try:
-            missing = _missing(files, manifest.parent, within, hashes)
+            missing = _missing(files, within, sizes, hashes)
         except (OSError, ValueError, KeyError) as error:
             missing = str(error)
         if missing:
             yield f"{folder.what}: {missing}"
-    if folder.path.startswith("models/") and not (place / "model" / MANIFEST).is_file():
+    if folder.path.startswith("models/") and f"{folder.path}/model/{MANIFEST}" not in sizes:
         yield f"{folder.what}: {folder.path}/model has no {MANIFEST}"
 
 
-def _missing(files: Files, place: Path, within: str, hashes: bool) -> str | None:
+def _missing(files: Files, within: str, sizes: Mapping[str, int], hashes: bool) -> str | None:
     if hashes:
         files.check(within)
         return None
-    for name in json.loads((place / MANIFEST).read_bytes())["arrays"]:
-        if not (place / f"{name}.npy").is_file():
+    for name in files.manifest(within)["arrays"]:
+        if f"{within}/{name}.npy" not in sizes:
             return f"array {name} of {within} is missing"
     return None

@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import json
 import os
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.errors import Conflict, NotFound
+from app.store.buckets import BucketFiles, StorageAway
 from app.store.db import new_id
 from app.store.files import Files, Upload, sync_folder
 
@@ -131,6 +133,102 @@ class Partial:
             (self.folder / _PART).unlink()
 
 
+@dataclass(frozen=True)
+class BucketPartial(Partial):
+    """A partially received file in a bucket: an object for each piece, named by where the piece begins.
+
+    Requests for one upload wait for each other on one machine only; on several machines the row that they add decides.
+    """
+
+    files: BucketFiles
+
+    @classmethod
+    def begun(cls, files: BucketFiles, workspace: str, id: str, size_bytes: int) -> "BucketPartial":
+        """A file of which nothing has come."""
+        path = f"{FOLDER}/{id}@{workspace}"
+        files.bucket.put_bytes(f"{path}/{_ABOUT}", json.dumps({"size_bytes": size_bytes, "sha256": None}).encode())
+        return cls(id, files.path(path), size_bytes, None, files)
+
+    @classmethod
+    def found(cls, files: BucketFiles, workspace: str, id: str) -> "BucketPartial | None":
+        """The upload of that id."""
+        path = f"{FOLDER}/{id}@{workspace}"
+        try:
+            about = json.loads(files.bucket.get_bytes(f"{path}/{_ABOUT}"))
+        except FileNotFoundError:
+            return None
+        return cls(id, files.path(path), about["size_bytes"], about["sha256"], files)
+
+    @property
+    def offset(self) -> int:
+        return self.size_bytes if self.sha256 is not None else sum(size for _, size in self._pieces())
+
+    @property
+    def changed_at(self) -> float:
+        with _there():
+            return self.files.modified(self._path)
+
+    @contextmanager
+    def piece(self, offset: int) -> Iterator["Piece"]:
+        end = self.offset
+        if end != offset:
+            raise OffsetError(end)
+        with tempfile.TemporaryFile() as file:
+            piece = Piece(file, offset)
+            try:
+                yield piece
+            finally:
+                file.seek(0)
+                content = file.read()
+                if content:
+                    try:
+                        self.files.bucket.put_new(f"{self._path}/{offset:020}", content)
+                    except FileExistsError:
+                        raise OffsetError(self.offset) from None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.folder / _LOCK, "ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def whole(self, files: Files) -> Upload:
+        upload = files.upload()
+        try:
+            with _there():
+                for path, _ in self._pieces():
+                    upload.write(self.files.bucket.get_bytes(path))
+            upload.finish()
+        except BaseException:
+            upload.abort()
+            raise
+        return upload
+
+    @contextmanager
+    def used(self, sha256: str) -> Iterator[None]:
+        yield
+        if self.sha256 is None:
+            about = json.dumps({"size_bytes": self.size_bytes, "sha256": sha256}).encode()
+            with contextlib.suppress(StorageAway):  # what the block has committed is true, whatever becomes of the mark
+                self.files.bucket.put_bytes(f"{self._path}/{_ABOUT}", about)
+                for path, _ in self._pieces():
+                    self.files.bucket.delete(path)
+
+    @property
+    def _path(self) -> str:
+        return f"{FOLDER}/{self.folder.name}"
+
+    def _pieces(self) -> list[tuple[str, int]]:
+        """Path and size of the pieces that follow on one another."""
+        found, end = [], 0
+        for path, size, _ in sorted(self.files.bucket.listed(self._path)):
+            if path.rpartition("/")[2] == f"{end:020}":
+                found.append((path, size))
+                end += size
+        return found
+
+
 @contextmanager
 def _there() -> Iterator[None]:
     """Others may use or forget an upload at any moment."""
@@ -144,9 +242,9 @@ class Piece:
     """The bytes of one piece, while they come."""
 
     def __init__(self, file: BinaryIO, begin: int) -> None:
-        self._file, self._begin = file, begin
+        self._file, self._start = file, file.seek(0, os.SEEK_CUR)
         self._hash = hashlib.sha256()
-        self.end = begin
+        self._begin = self.end = begin
 
     def write(self, block: bytes) -> None:
         """Append to what has come."""
@@ -168,13 +266,15 @@ class Piece:
     def discard(self) -> None:
         """Discard the piece."""
         self._file.flush()
-        self._file.truncate(self._begin)
+        self._file.truncate(self._start)
         self.end = self._begin
 
 
 def begin(files: Files, workspace: str, size_bytes: int) -> Partial:
     """A file of so many bytes, of which none has come."""
     id = new_id()
+    if isinstance(files, BucketFiles):
+        return BucketPartial.begun(files, workspace, id, size_bytes)
     folder = files.path(f"{FOLDER}/{id}@{workspace}")
     folder.mkdir(parents=True)
     for name in (_PART, _LOCK):
@@ -188,6 +288,8 @@ def begin(files: Files, workspace: str, size_bytes: int) -> Partial:
 
 def find(files: Files, workspace: str, id: str) -> Partial | None:
     """An upload of a workspace by its id."""
+    if isinstance(files, BucketFiles):
+        return BucketPartial.found(files, workspace, id)
     folder = files.path(f"{FOLDER}/{id}@{workspace}")
     try:
         about = json.loads((folder / _ABOUT).read_bytes())
@@ -198,7 +300,16 @@ def find(files: Files, workspace: str, id: str) -> Partial | None:
 
 def number(files: Files, workspace: str) -> int:
     """How many uploads a workspace has, used or not."""
-    return sum(1 for _ in files.path(FOLDER).glob(f"*@{workspace}"))
+    return sum(name.endswith(f"@{workspace}") for name in files.names(FOLDER))
+
+
+def unused_since(files: Files, moment: float) -> list[str]:
+    """The folders of uploads of which nothing has come since a time, in seconds since 1970."""
+    if isinstance(files, BucketFiles):
+        changed = ((name, files.modified(f"{FOLDER}/{name}")) for name in files.names(FOLDER))
+        return [f"{FOLDER}/{name}" for name, when in changed if when < moment]
+    found = files.path(FOLDER).glob("*")
+    return [f"{FOLDER}/{folder.name}" for folder in found if last_change(folder) < moment]
 
 
 def last_change(folder: Path) -> float:

@@ -90,4 +90,5 @@ def _labelled(rows: Parsed, names: list[str], y: NDArray[np.int32], indptr: NDAr
 def _some(texts: Texts, kept: NDArray[np.bool_]) -> Texts:
     sizes = np.diff(texts.offsets)
     blob = texts.blob[texts.offsets[0] : texts.offsets[-1]][np.repeat(kept, sizes)]
-    return Texts(blob, np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64))
+    offsets = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
+    return Texts(blob, offsets, None if texts.sizes is None else texts.sizes[kept])

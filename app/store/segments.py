@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix, vstack
 from app.datasets.recipe_schemas import TableColumns
 from app.formats.labels import PARTS, TRAIN
 from app.formats.table import Parsed, Texts, shorten
+from app.formats.text_blob import reordered
 from app.plurals import counted
 
 
@@ -42,12 +43,27 @@ class SegmentedTexts(Sequence[str]):
         for segment in self.segments:
             yield from segment
 
+    @property
+    def has_fields(self) -> bool:
+        """Whether all segments have their columns' texts apart."""
+        return all(segment.has_fields for segment in self.segments)
+
+    def fields(self, row: int) -> tuple[str, ...]:
+        """The texts of each column that a text was joined from."""
+        at = bisect_right(self._ends, row)
+        return self.segments[at].fields(row - (self._ends[at - 1] if at else 0))
+
 
 def joined_texts(segments: Sequence[Texts]) -> Texts:
     """The same texts in one pair of arrays."""
     starts = np.cumsum([0, *(len(segment.blob) for segment in segments)])
     offsets = [segment.offsets[1:] + start for segment, start in zip(segments, starts, strict=False)]
-    return Texts(np.concatenate([segment.blob for segment in segments]), np.concatenate([[0], *offsets]))
+    sizes = [segment.sizes for segment in segments if segment.sizes is not None]
+    return Texts(
+        np.concatenate([segment.blob for segment in segments]),
+        np.concatenate([[0], *offsets]),
+        np.concatenate(sizes) if len(sizes) == len(segments) else None,
+    )
 
 
 def stacked(segments: Sequence[csr_matrix]) -> csr_matrix:
@@ -110,6 +126,10 @@ def extended(
     split = _split(old, new, part)
     texts, all_rows, names, X = None, None, None, None
     if new.texts is not None:
+        if new.texts.has_fields and old.columns is not None and new.columns is not None:
+            order = [new.columns.texts.index(name) for name in old.columns.texts]
+            new = replace(new, texts=reordered(new.texts, order)) if order != sorted(order) else new
+        assert new.texts is not None
         texts = joined_texts([*(each for each in old_segments if isinstance(each, Texts)), new.texts])
     if new.X is not None:
         matrices = [each for each in old_segments if isinstance(each, csr_matrix)]

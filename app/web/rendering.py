@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -154,8 +154,11 @@ def _section(path: str) -> str:
     return "/" + path.split("/")[1]
 
 
+# Each template is read now and compiled when it is first rendered: a release that is installed while this one runs may
+# have other templates, which want what this one does not give them.
+_TEMPLATES = {path.name: path.read_text() for path in (Path(__file__).parent / "templates").iterdir()}
 _environment = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    loader=DictLoader(_TEMPLATES),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
@@ -165,6 +168,3 @@ _environment = Environment(
 )
 _environment.filters.update(number=number, percent=percent, size=size, duration=duration, ago=ago, place=place_of)
 _environment.globals.update(asset=assets.address, release=VERSION)
-# all of them now: those of a release that is installed while this one runs may want what it does not give them
-for _name in _environment.list_templates():
-    _environment.get_template(_name)

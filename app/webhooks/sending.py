@@ -7,25 +7,22 @@ import base64
 import binascii
 import hmac
 import http.client
-import ipaddress
 import secrets
-import socket
-import ssl
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
+from app import outbound
 from app.config import settings
 from app.errors import InvalidInput, Item
+from app.outbound import RefusedError, hang_up
 from app.version import VERSION
 
 _PREFIX = "whsec_"
 _SECONDS = 10.0
 # of an attempt: a receiver that answers byte by byte does not hold up others for longer
 _MOST_SECONDS = 15.0
-# IPv4 addresses inside IPv6 ones, which a gateway may route anywhere
-_TRANSLATED = tuple(ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
 
 
 @dataclass(frozen=True)
@@ -34,10 +31,6 @@ class Sent:
 
     status: int | None
     error: str | None = None
-
-
-class RefusedError(Exception):
-    """The settings do not allow a request to this URL."""
 
 
 def new_secret() -> str:
@@ -77,12 +70,13 @@ def send(url: str, secrets: Sequence[str], id: str, timestamp: int, body: bytes)
     }
     try:
         parts = _allowed(url)
-        connection = _connection(parts)
+        private = settings().webhook_private
+        connection = outbound.connection(parts, private=private, setting="POLYMARGIN_WEBHOOK_PRIVATE", seconds=_SECONDS)
     except RefusedError as error:
         return Sent(None, str(error))
     except OSError as error:
         return Sent(None, f"the name was not resolved: {error}"[:300])
-    late = threading.Timer(_MOST_SECONDS, _hang_up, (connection,))
+    late = threading.Timer(_MOST_SECONDS, hang_up, (connection,))
     late.daemon = True
     late.start()
     try:
@@ -117,55 +111,3 @@ def _allowed(url: str) -> SplitResult:
     if not any(name in ("*", host) or (name.startswith(".") and host.endswith(name)) for name in names):
         raise RefusedError(f"the host {host} is not one of POLYMARGIN_WEBHOOK_HOSTS")
     return parts
-
-
-def _connection(parts: SplitResult) -> http.client.HTTPConnection:
-    """A connection to an address of the URL's host that may be reached; raises RefusedError and OSError."""
-    host = parts.hostname or ""
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = [str(each[4][0]) for each in found]
-    reached = [each for each in addresses if settings().webhook_private or is_public(each)]
-    if not reached:
-        raise RefusedError(f"{host} has only private addresses; set POLYMARGIN_WEBHOOK_PRIVATE to allow them")
-    if parts.scheme == "https":
-        return _HTTPS(host, port, reached[0])
-    return _HTTP(host, port, reached[0])
-
-
-def is_public(address: str) -> bool:
-    """Whether an address belongs to the public Internet."""
-    known = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(known, ipaddress.IPv6Address):
-        if known.ipv4_mapped is not None:
-            known = known.ipv4_mapped
-        elif any(known in network for network in _TRANSLATED):
-            return False
-    return known.is_global and not known.is_multicast
-
-
-def _hang_up(connection: http.client.HTTPConnection) -> None:
-    if connection.sock is not None:
-        try:
-            connection.sock.shutdown(socket.SHUT_RDWR)
-        except OSError:  # it has ended
-            return
-
-
-class _HTTP(http.client.HTTPConnection):
-    """A connection to a checked address, which speaks as to its name."""
-
-    def __init__(self, host: str, port: int, address: str) -> None:
-        super().__init__(host, port, timeout=_SECONDS)
-        self._address = address
-
-    def connect(self) -> None:
-        self.sock = socket.create_connection((self._address, self.port), self.timeout)
-
-
-class _HTTPS(_HTTP):
-    default_port = 443
-
-    def connect(self) -> None:
-        super().connect()
-        self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)

@@ -70,7 +70,8 @@ class Handles:
     """Which problems a method takes, how it may be run, and whether its steps end in a certified gap.
 
     ``flat``: one label an example, whether there is a label tree or not; ``tree``: one label an example and a label
-    tree; ``multilabel``: sets of labels of a tree. ``probabilities``: scores are their logarithms, but for a
+    tree; ``multilabel``: sets of labels of a tree; ``graph``: sets of labels of a graph, whose nodes may have several
+    parents. ``probabilities``: scores are their logarithms, but for a
     number that is the same for all classes. ``closed_form``: the one step is the optimum up to rounding, so that there
     is no gap to measure.
     """
@@ -78,6 +79,7 @@ class Handles:
     flat: bool = True
     tree: bool = False
     multilabel: bool = False
+    graph: bool = False
     shards: bool = False
     kernels: bool = False
     certified: bool = True
@@ -224,6 +226,11 @@ class Solver(ABC, Generic[P]):
             raise ProblemError(f"{cls.name} needs a label tree: pass hierarchy")
         if problem.labels is None and not (cls.handles.flat or cls.handles.tree):
             raise ProblemError(f"{cls.name} needs sets of labels; one label per example was given")
+        if problem.taxonomy is not None and not problem.taxonomy.is_tree:
+            if not cls.handles.graph:
+                raise ProblemError(f"{cls.name} needs a label tree, but {problem.taxonomy.several_parents}")
+            if problem.labels is None:
+                raise ProblemError("one label per example was given; a label graph needs sets of labels")
 
     def check_features(self, problem: Problem) -> None:
         """Raise ProblemError if the largest feature is so large or so small that sums leave the range of floats."""
@@ -287,6 +294,16 @@ class Solver(ABC, Generic[P]):
             self.check_memory(outline.n_samples, 0, n_classes)
         except ProblemError as error:
             raise ParamsError([("/memory_mb", str(error))]) from None
+
+    @property
+    def graph_fault(self) -> str | None:
+        """Why the method, or these parameters, cannot be trained on a label graph; None where they can."""
+        return None if self.handles.graph else f"{self.name} needs a label tree"
+
+    @property
+    def shards_fault(self) -> str | None:
+        """Why the method, or these parameters, cannot be trained in shards; None where they can."""
+        return None if self.handles.shards else f"{self.name} has no shards"
 
     def check_memory(self, n_samples: int, n_features: int, n_classes: int) -> None:
         """Raise TooLargeError if a problem of that size needs more memory than the parameters allow."""
@@ -381,6 +398,10 @@ class Solver(ABC, Generic[P]):
         """
         raise TypeError(f"{self.name} does not train the columns of a code as one problem")
 
+    def chosen(self, state: State) -> Self:
+        """The same with the parameters that a training which has ended has chosen, of methods that choose some."""
+        return self
+
     @abstractmethod
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
         """Train on ``problem``, from the start or from the ``state`` of an earlier step."""
@@ -401,6 +422,17 @@ class Solver(ABC, Generic[P]):
             Of this state.
         primal, dual : float
             Of this step.
+        """
+        return None
+
+    def multiple(self, problem: Problem, state: State) -> float | None:
+        """Of the weights that the dual variables make, the model's are this multiple; None where that is not known.
+
+        Parameters
+        ----------
+        problem : Problem
+        state : mapping of str to array
+            Of a step that has measured both bounds.
         """
         return None
 

@@ -175,10 +175,13 @@ def certain_by_scores(model: Model, X: sp.csr_matrix, scores: AnyFloats, allowed
 
 
 def _squares(model: Model, X: sp.csr_matrix) -> Floats:
-    """The squared lengths of rows, of the features alone that some training row has: W* has no weights of others."""
+    """The squared lengths of rows, of the features alone that some training row has: W* has no weights of others.
+
+    In sparse weights, features whose weights are all zero at W look the same, and they may have weights at W*.
+    """
     weights = model.linear_weights()
     known = np.ones(X.shape[1], bool)
-    if weights is not None and len(weights.features) < X.shape[1]:
+    if weights is not None and not isinstance(weights.W, sp.csr_matrix) and len(weights.features) < X.shape[1]:
         known[:] = False
         known[weights.features] = True
     data = X.data.astype(np.float64) * known[X.indices]

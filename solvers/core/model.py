@@ -19,14 +19,19 @@ from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 from solvers.numerics.best import best
+from solvers.numerics.lazy_arrays import Parts
 
 if TYPE_CHECKING:  # a model is trained without them
     from solvers.core.certain_answers import Reach
+    from solvers.labels.costs import Costs
+    from solvers.labels.name_block import NameBlock
     from solvers.metrics.confidence.back_off import BackOff
     from solvers.metrics.confidence.reliability import Reliability
     from solvers.metrics.confidence.set_reliability import SetReliability
 
 _BLOCK_BYTES = 4 << 20
+# part of the names of the arrays of costs, in the files of any model that has some
+COSTS = "costs"
 Prune = Callable[[AnyFloats], AnyFloats]
 
 
@@ -132,6 +137,9 @@ class Model(ABC):
     reach : Reach or None
         How far leads may be from those of the exact optimum, of models whose training has certified it; saved and
         loaded with it.
+    costs : Costs or None
+        What an answer costs where another label is right, of models that were trained with costs; saved and loaded with
+        it.
     output_code : OutputCode or None
     unexplained : str
         Why :meth:`contributions` has none; empty where it has.
@@ -152,6 +160,7 @@ class Model(ABC):
     record: Mapping[str, Any] = MappingProxyType({})
     unexplained: str = ""
     reach: "Reach | None" = None
+    costs: "Costs | None" = None
 
     @abstractmethod
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
@@ -273,6 +282,34 @@ class Model(ABC):
         """The output code, of models that have one."""
         return None
 
+    def with_concepts(
+        self,
+        tree: Taxonomy,
+        names: "NameBlock",
+        new_of_old: Ints,
+        rows: tuple[sp.csr_matrix, sp.csr_matrix] | None = None,
+    ) -> "Model":
+        """The same model over the concepts of another edition of its vocabulary, without training.
+
+        Parameters
+        ----------
+        tree : Taxonomy
+            The concepts of the edition.
+        names : NameBlock
+            Of features with the names of the edition; the terms before them are the same.
+        new_of_old : int64 array, shape (n_classes,)
+            The node that takes the place of each class; -1 where none does.
+        rows : pair of csr_matrix, shape (n_train, n_nodes), optional
+            The own labels of all training rows, and the concepts that they name; by default what was counted of
+            them follows ``new_of_old``.
+
+        Raises
+        ------
+        ValueError
+            The model does not find concepts by their names.
+        """
+        raise ValueError("it does not find concepts by their names")
+
     def smaller(self, prune: Prune, half: bool) -> "Model":
         """A copy with some weights at zero and, with ``half``, the others in half precision; intercepts stay.
 
@@ -324,7 +361,8 @@ class Model(ABC):
         part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-        hashes = {name: write_array(part / f"{name}.npy", array) for name, array in self.arrays().items()}
+        arrays = {**self.arrays(), **({} if self.costs is None else Parts({COSTS: self.costs.arrays()}))}
+        hashes = {name: write_array(part / f"{name}.npy", array) for name, array in arrays.items()}
         return self.seal(part, hashes, folder, details)
 
     def seal(

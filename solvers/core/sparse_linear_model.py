@@ -72,8 +72,7 @@ class SparseLinearModel(Model):
         return Contributions(parts, 0.0 if self.intercept is None else float(self.intercept[classes] @ signs))
 
     def arrays(self) -> dict[str, Array]:
-        data = self.W.data.astype(np.float16) if self.half else self.W.data
-        arrays = {"indptr": self.W.indptr, "indices": self.W.indices, "data": data}
+        arrays = stored_arrays.of_sparse(self.W, self.half)
         return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
 
     @classmethod
@@ -86,7 +85,7 @@ class SparseLinearModel(Model):
     @property
     def nbytes(self) -> int:
         """Bytes in memory; half precision takes fewer in files."""
-        return super().nbytes + (2 * self.W.nnz if self.half else 0)
+        return stored_arrays.sparse_nbytes(self.W) + (0 if self.intercept is None else self.intercept.nbytes)
 
 
 def smaller_weights(

@@ -11,8 +11,10 @@ import numpy as np
 
 from solvers.core.artefact_files import file_digest, read_array
 from solvers.core.certain_answers import Reach
-from solvers.core.model import Model
+from solvers.core.model import COSTS, Model
+from solvers.labels.costs import Costs
 from solvers.labels.stored_arrays import ArrayFault
+from solvers.numerics.lazy_arrays import part_of
 
 # The class of every kind of model that an artefact may hold, imported when a first model of its kind is met.
 MODEL_KINDS: Mapping[str, str] = MappingProxyType(
@@ -71,7 +73,10 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
         # a plain view of the same bytes: every slice of an np.memmap is another one, at several times the cost
         arrays[name] = np.asarray(read_array(path, mmap=mmap))
     try:
-        model = kind.from_arrays(tuple(manifest["classes"]), manifest["n_features"], arrays)
+        priced = part_of(arrays, COSTS)
+        own = {name: array for name, array in arrays.items() if not name.startswith(f"{COSTS}.")}
+        model = kind.from_arrays(tuple(manifest["classes"]), manifest["n_features"], own)
+        model.costs = Costs.from_arrays(len(model.classes), priced) if priced else None
     except ArrayFault as error:
         raise ModelError(f"{folder.name}: {error}") from error
     model.report = manifest.get("report", {})

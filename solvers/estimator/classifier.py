@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from solvers.core.base import Params, Solver, State, Step, relative_gap
+from solvers.core.base import Params, ParamsError, Solver, State, Step, relative_gap
 from solvers.core.certain_training import certified_model
 from solvers.core.problem import Problem
 from solvers.estimator.fitted import FittedClassifier
@@ -33,6 +33,7 @@ from solvers.labels.label_sets import of_names
 from solvers.labels.taxonomy import Taxonomy
 from solvers.numerics.number_scales import scales_of, why_scaled
 from solvers.registry import SOLVERS, find, parse_params
+from solvers.selection.whole_path import WholePath
 
 # parameters of the estimator itself
 _OWN = ("hierarchy", "vocabulary", "threads", "seed")
@@ -72,7 +73,8 @@ class PolymarginClassifier(FittedClassifier):
         Decides the order in which examples are visited.
     **params
         Parameters of the solver (``C``, ``tol``, ...); those left out have the solver's defaults. They can be read and
-        set like all others, so that grid searches work. The keys of ``class_weight`` are labels as ``y`` has them.
+        set like all others, so that grid searches work. The keys of ``class_weight`` and ``costs`` are labels as ``y``
+        has them.
 
     Attributes
     ----------
@@ -91,6 +93,8 @@ class PolymarginClassifier(FittedClassifier):
     feature_importances_ : array, shape (n_features,)
         Shares of the weights of weak learners; boosting only.
     history_ : list of Record
+    path_ : dict
+        After :meth:`fit_every_c`.
     gap_ : float
         Relative duality gap (primal - dual) / primal of the model; nan for methods without a certificate.
     n_iter_ : int
@@ -232,6 +236,51 @@ class PolymarginClassifier(FittedClassifier):
             state = fitted[machine.params.C]._train(machine, problem, state)
         return [fitted[C] for C in wanted]
 
+    def fit_every_c(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        eps: float = 0.01,
+        low: float = 1e-4,
+        high: float = 1e4,
+        fraction: float = 0.2,
+    ) -> "PolymarginClassifier":
+        """Train for every C of a range, and at the one with the fewest errors on held-out rows again on all rows.
+
+        C becomes that of the model. ``path_`` has the path: its ``models``; the ``edges`` of cells of C with the
+        ``errors`` of the models there, and between which numbers, ``least_errors`` and ``most_errors``, those of the
+        exact optimum are at every C of the cell; ``bound``, below which no C of the range can have fewer.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+        eps : float
+            The relative duality gap that is certified at every C.
+        low, high : float
+            The range of C.
+        fraction : float
+            Of the rows, by class, that are held out to choose C.
+
+        Raises
+        ------
+        TypeError
+            The method has no gap that bounds what is between two values of C.
+        ParamsError, ProblemError
+            As for :meth:`fit`.
+        """
+        problem = self._problem(X, y, sample_weight)
+        solver = find(self.solver)(self._parsed(), seed=self.seed, threads=self.threads)
+        if not (solver.has_path and solver.bounds_answers):
+            raise TypeError(f"{self.solver} has no gap that bounds what is between two values of C")
+        self._warn_of_scales(solver, problem)
+        path = WholePath(solver, eps=eps, low=low, high=high, fraction=fraction)
+        state = self._train(path, problem)
+        self.path_: dict[str, Any] = self.model_.record["path"]
+        return self.set_params(C=path.chosen(state).params.C)
+
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:
         """The problem to be trained on; the classes are known afterwards."""
         self.indicators_ = indicator_form(y) if find(self.solver).handles.multilabel else None
@@ -323,7 +372,18 @@ class PolymarginClassifier(FittedClassifier):
             # 1, 1.0 and True are one key of a mapping, as they are one label
             names = {label: str(label) for label in self.classes_.tolist()}
             params["class_weight"] = {names.get(label, str(label)): plain(weights[label]) for label in weights}
-        return parse_params(self.solver, params)
+        costs = params.get("costs")
+        if isinstance(costs, Mapping):
+            params["costs"] = {
+                str(label): {str(answer): plain(cost) for answer, cost in answers.items()}
+                for label, answers in costs.items()
+            }
+        parsed = parse_params(self.solver, params)
+        if isinstance(costs, Mapping):
+            fault = parsed.label_faults(map(str, self.classes_)).get("costs")
+            if fault is not None:
+                raise ParamsError([("/costs", fault)])
+        return parsed
 
     def _fields(self) -> dict[str, FieldInfo]:
         """The method's parameters; none while the method is unknown, which only ``fit`` complains of."""

@@ -15,8 +15,8 @@ Hierarchy = Sequence[tuple[Any, Any]] | None
 
 
 def tree_of(hierarchy: Hierarchy) -> Taxonomy:
-    """The label tree of edges (parent, child)."""
-    return Taxonomy.from_edges([(str(parent), str(child)) for parent, child in hierarchy or ()])
+    """The label tree, or graph, of edges (parent, child)."""
+    return Taxonomy.from_graph([(str(parent), str(child)) for parent, child in hierarchy or ()])
 
 
 def node_labels(tree: Taxonomy, hierarchy: Hierarchy, known: Mapping[str, Any]) -> Array:

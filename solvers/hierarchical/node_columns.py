@@ -82,6 +82,9 @@ def signs(problem: Problem) -> Ints8:
 
 
 def under_parents(problem: Problem) -> Bools:
-    """Where an example has the node's parent, shape (n_samples, n_nodes); all have the root."""
+    """Where an example has all of the node's parents, shape (n_samples, n_nodes); all have the root."""
     tree, labels = problem.tree, problem.label_sets().toarray()
-    return np.asarray(np.where(tree.parent >= 0, labels[:, tree.parent], True))
+    under = np.where(tree.parent >= 0, labels[:, tree.parent], True)
+    for node, above in tree.others.tolist():
+        under[:, node] &= labels[:, above]
+    return np.asarray(under)

@@ -1,4 +1,7 @@
-"""Models that name a set of labels: scores of all nodes of a label tree, and a rule that makes a closed set of them."""
+"""Models that name a set of labels: scores of all nodes of a label tree, and a rule that makes a closed set of them.
+
+In a label graph a closed set has with a node all its parents.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
@@ -8,7 +11,7 @@ import scipy.sparse as sp
 
 from solvers.core.model import Contributions, Explanation, Model, Prune
 from solvers.core.stored_models import find_kind
-from solvers.hierarchical import subtrees
+from solvers.hierarchical import isotonic, subtrees
 from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking
@@ -20,7 +23,7 @@ Rule = Literal["best_set", "path"]
 class ClosedSetModel(Model):
     """Names the nodes of a label tree whose margins are positive; margins never rise on the way down.
 
-    The set is closed so: it holds a node's parent with the node. The model's classes are the nodes.
+    The set is closed so: it holds a node's parents with the node. The model's classes are the nodes.
     """
 
     names_sets = True
@@ -83,7 +86,9 @@ class SubtreeModel(ClosedSetModel):
     rule : {"best_set", "path"}
         ``best_set`` takes the closed set with the largest sum of scores (Rousu et al. 2005, section 4), found by
         dynamic programming; the margin of a node is by how much the best set with it is worth more than the best one
-        without it. ``path`` goes down as long as scores are positive; the margin is the least score on the path.
+        without it. In a graph that set is a minimum cut's, and the margin the price of every node at which this one
+        leaves the best set. ``path`` goes down as long as scores are positive, in a graph those of all ways down; the
+        margin is the least score at or above the node.
     """
 
     kind = "subtree"
@@ -105,27 +110,45 @@ class SubtreeModel(ClosedSetModel):
 
     def _decided(self, scores: AnyFloats) -> Floats:
         margins = np.array(scores, np.float64, order="C")
-        decide = subtrees.best_set if self.rule == "best_set" else subtrees.least_on_path
-        decide(self.tree.parent, margins)
+        if self.rule == "path":
+            subtrees.least_above(self.tree.parents, margins)
+        elif self.tree.is_tree:
+            subtrees.best_set(self.tree.parent, margins)
+        else:
+            isotonic.leave_prices(self.tree.parents, margins)
         return margins
+
+    def _deciding(self, scores: Floats, node: int) -> tuple[Ints, float]:
+        """The nodes whose scores, times a number, add up to the margin of a node."""
+        if self.rule == "path":
+            return subtrees.nodes_of_least(self.tree, scores, node), 1.0
+        if self.tree.is_tree:
+            return subtrees.nodes_of_best_set(self.tree.parent, scores, node), 1.0
+        nodes = isotonic.nodes_of_part(self.tree.parents, scores, node)
+        return nodes, 1.0 / len(nodes)
 
     def predict(self, X: sp.csr_matrix, chunk_bytes: int = 64 << 20) -> Ints:
         """The node of the largest margin, shape (n_samples,), always a child of the root; see :meth:`predict_sets`."""
         return super().predict(X, chunk_bytes)
 
     def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
-        """A margin is a sum of scores: by ``path`` of one node's, by ``best_set`` of those that come or go with it."""
+        """A margin is a sum of scores: by ``path`` of one node's, by ``best_set`` of those that come or go with it.
+
+        In a graph it is the mean of these.
+        """
         if self.unexplained:
             return None
         scores = np.asarray(self.parts.score_one(indices, values), np.float64)
-        find = subtrees.nodes_of_best_set if self.rule == "best_set" else subtrees.nodes_of_least
         parts, intercept = np.zeros(len(indices)), 0.0
         for sign, of in ((1.0, best), (-1.0, rival)):
-            for node in [] if of is None else find(self.tree.parent, scores, of).tolist():
+            if of is None:
+                continue
+            nodes, share = self._deciding(scores, of)
+            for node in nodes.tolist():
                 found = self.parts.contributions(indices, values, node, None)
                 assert found is not None
-                parts += sign * found.parts
-                intercept += sign * found.intercept
+                parts += sign * share * found.parts
+                intercept += sign * share * found.intercept
         return Contributions(parts, intercept, additive=False)
 
     def smaller(self, prune: Prune, half: bool) -> "SubtreeModel":
@@ -139,12 +162,12 @@ class SubtreeModel(ClosedSetModel):
         return self.parts.nonzero_weights
 
     def arrays(self) -> dict[str, Array]:
-        own = {"parent": self.tree.parent, "form": np.array([self.rule, self.parts.kind])}
+        own = stored_arrays.of_tree(self.tree) | {"form": np.array([self.rule, self.parts.kind])}
         return own | {f"parts_{name}": array for name, array in self.parts.arrays().items()}
 
     @classmethod
     def from_arrays(cls, classes: Sequence[str], n_features: int, arrays: Mapping[str, Array]) -> "SubtreeModel":
-        tree = stored_arrays.tree(classes, np.asarray(arrays["parent"]))
+        tree = stored_arrays.graph(classes, arrays)
         rule, name = (str(word) for word in arrays["form"])
         kind = find_kind(name)
         if kind is None or rule not in get_args(Rule):

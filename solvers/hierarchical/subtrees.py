@@ -3,13 +3,16 @@
 import numpy as np
 from numba import njit
 
+from solvers.labels.taxonomy import Taxonomy
+from solvers.labels.tree_paths import Adjacency
 from solvers.numerics.array_types import Bools, Floats, Ints, Ints32
 
 
-def nodes_of_least(parent: Ints32, scores: Floats, node: int) -> Ints:
-    """The one node whose score is the margin of ``node`` by :func:`least_on_path`."""
-    path = _path(parent, node)
-    return np.array([path[int(scores[path].argmin())]])
+def nodes_of_least(tree: Taxonomy, scores: Floats, node: int) -> Ints:
+    """The one node whose score is the margin of ``node`` by :func:`least_above`."""
+    start, nodes = tree.at_or_above
+    ways = nodes[start[node] : start[node + 1]]
+    return np.array([ways[int(scores[ways].argmin())]])
 
 
 def nodes_of_best_set(parent: Ints32, scores: Floats, node: int) -> Ints:
@@ -43,23 +46,27 @@ def _path(parent: Ints32, node: int) -> list[int]:
 
 
 @njit(cache=True, nogil=True)
-def least_on_path(parent: Ints32, F: Floats) -> None:
-    """Every score becomes the least one on its node's path; F is (n_samples, n_nodes)."""
+def least_above(parents: Adjacency, F: Floats) -> None:
+    """Every score becomes the least one at or above its node, over all ways; F is (n_samples, n_nodes)."""
+    start, above = parents
     for i in range(F.shape[0]):
         f = F[i]
-        for j in range(parent.shape[0]):
-            if parent[j] >= 0 and f[parent[j]] < f[j]:
-                f[j] = f[parent[j]]
+        for j in range(f.shape[0]):
+            for e in range(start[j], start[j + 1]):
+                if f[above[e]] < f[j]:
+                    f[j] = f[above[e]]
 
 
 @njit(cache=True, nogil=True)
-def best_below(parent: Ints32, F: Floats) -> None:
+def best_below(parents: Adjacency, F: Floats) -> None:
     """Every score becomes the best one at or below its node; F is (n_samples, n_nodes)."""
+    start, above = parents
     for i in range(F.shape[0]):
         f = F[i]
-        for j in range(parent.shape[0] - 1, -1, -1):
-            if parent[j] >= 0 and f[parent[j]] < f[j]:
-                f[parent[j]] = f[j]
+        for j in range(f.shape[0] - 1, -1, -1):
+            for e in range(start[j], start[j + 1]):
+                if f[above[e]] < f[j]:
+                    f[above[e]] = f[j]
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,7 @@
 """Sets of labels of a tree: unions of paths that begin at the root, a boolean row over the nodes for each example.
 
-A set is closed upwards: with a node it holds the node's parent. What is given need not be so; :func:`closed` adds what
-is missing and returns what it added, or refuses.
+A set is closed upwards: with a node it holds the node's parent, in a graph all its parents. What is given need not be
+so; :func:`closed` adds what is missing and returns what it added, or refuses.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import NAMED, Taxonomy, TaxonomyError
+from solvers.labels.tree_paths import Adjacency
 from solvers.numerics.array_types import AnyInts, Bools, Ints, Ints32
 
 MissingParents = Literal["add", "refuse"]
@@ -26,13 +27,16 @@ class Orphans:
     ----------
     rows : int64 array, shape (n_orphans,)
     nodes : int32 array, shape (n_orphans,)
-        Those given; the parent of each, ``tree.parent[node]``, was not.
+        Those given, in a graph once for each parent that was not.
+    parents : int32 array, shape (n_orphans,)
+        Those that were not given.
     n_added : int
         How many labels the closed sets have more than the given ones.
     """
 
     rows: Ints
     nodes: Ints32
+    parents: Ints32
     n_added: int
 
     def __len__(self) -> int:
@@ -40,22 +44,29 @@ class Orphans:
 
     def named(self, tree: Taxonomy, most: int = NAMED) -> list[tuple[int, str, str]]:
         """(row, child, parent that was not given) of the first few."""
-        pairs = zip(self.rows[:most].tolist(), self.nodes[:most].tolist(), strict=True)
-        return [(row, tree.names[node], tree.names[tree.parent[node]]) for row, node in pairs]
+        named = (self.rows[:most].tolist(), self.nodes[:most].tolist(), self.parents[:most].tolist())
+        return [(row, tree.names[node], tree.names[above]) for row, node, above in zip(*named, strict=True)]
 
 
-def are_own(labels: sp.csr_matrix, parent: AnyInts) -> Bools:
+def edges_up(nodes: AnyInts, parents: Adjacency) -> tuple[Ints, Ints32]:
+    """All pairs of the place of one of these nodes and one of its parents, by place."""
+    counts = np.diff(parents.start)[nodes]
+    before = np.cumsum(counts) - counts
+    at = np.repeat(parents.start[nodes] - before, counts) + np.arange(int(counts.sum()))
+    return np.repeat(np.arange(len(counts)), counts), parents.nodes[at]
+
+
+def are_own(labels: sp.csr_matrix, parents: Adjacency) -> Bools:
     """Which entries of closed sets have no other label of their row below them, shape (n_entries,)."""
-    k = len(parent)
+    k = len(parents.start) - 1
     row = np.repeat(np.arange(labels.shape[0], dtype=np.int64), np.diff(labels.indptr))
-    above = np.asarray(parent)[labels.indices]
-    inner = (row * k + above)[above >= 0]
-    return ~np.isin(row * k + labels.indices, inner)
+    place, above = edges_up(labels.indices, parents)
+    return ~np.isin(row * k + labels.indices, row[place] * k + above)
 
 
-def own_labels(labels: sp.csr_matrix, parent: AnyInts) -> sp.csr_matrix:
+def own_labels(labels: sp.csr_matrix, parents: Adjacency) -> sp.csr_matrix:
     """The labels of closed sets without those above another label of the same row."""
-    own = are_own(labels, parent)
+    own = are_own(labels, parents)
     row = np.repeat(np.arange(labels.shape[0]), np.diff(labels.indptr))[own]
     return sp.csr_matrix((np.ones(len(row), bool), (row, labels.indices[own])), shape=labels.shape)
 
@@ -73,7 +84,7 @@ def closed(
         The nodes of example i from ``indptr[i]`` to ``indptr[i + 1]``, in any order, repeated or not; a set may be
         empty.
     missing_parents : {"add", "refuse"}
-        What to do with a label whose parent is not given.
+        What to do with a label whose parents are not all given.
 
     Returns
     -------
@@ -89,14 +100,16 @@ def closed(
     row = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
     keys = np.unique(row * n_nodes + given)
     row, child = keys // n_nodes, (keys % n_nodes).astype(np.int32)
-    above = tree.parent[child]
-    lonely = (above >= 0) & ~np.isin(row * n_nodes + above, keys)
+    place, above = edges_up(child, tree.parents)
+    lonely = ~np.isin(row[place] * n_nodes + above, keys)
     begin, complete = tree.closure(np.asarray(indptr, np.int64), given)
-    orphans = Orphans(row[lonely], child[lonely], len(complete) - len(keys))
+    alone = place[lonely]
+    orphans = Orphans(row[alone], child[alone], above[lonely], len(complete) - len(keys))
     if len(orphans) and missing_parents == "refuse":
         reported = "; ".join(f"row {i} has {a!r:.80} but not {b!r:.80}" for i, a, b in orphans.named(tree))
         more = f" and {len(orphans) - NAMED} more" if len(orphans) > NAMED else ""
-        given_alone = "1 label is" if len(orphans) == 1 else f"{len(orphans)} labels are"
+        n_alone = len(np.unique(alone))
+        given_alone = "1 label is" if n_alone == 1 else f"{n_alone} labels are"
         raise TaxonomyError(f"{given_alone} given without the parent: {reported}{more}")
     shape = (len(indptr) - 1, tree.n_nodes)
     return sp.csr_matrix((np.ones(len(complete), bool), complete, begin), shape=shape), orphans

@@ -41,6 +41,14 @@ class NameBlock:
         """The terms, shape (n_rows, first), and what is left, shape (n_rows, n_columns - first)."""
         return X[:, : self.first], X[:, self.first :]
 
+    def named(self, matches: sp.csr_matrix) -> sp.csr_matrix:
+        """Which concepts rows name: int8 ones, shape (n_rows, n_concepts); of the columns behind the terms."""
+        inside = matches.indices < N_COLUMNS * self.n_concepts
+        row = np.repeat(np.arange(matches.shape[0]), np.diff(matches.indptr))[inside]
+        keys = np.unique(row * np.int64(self.n_concepts) + matches.indices[inside] // N_COLUMNS)
+        row, concept = np.divmod(keys, np.int64(self.n_concepts))
+        return sp.csr_matrix((np.ones(len(keys), np.int8), (row, concept)), shape=(matches.shape[0], self.n_concepts))
+
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """As :meth:`from_arrays` takes them."""
         shape = np.array([self.first, self.n_concepts])

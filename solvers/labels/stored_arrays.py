@@ -61,12 +61,25 @@ def require_starts(name: str, array: Array, n_parts: int, end: int) -> None:
         raise ArrayFault(f"the array {name} does not rise from 0 to {end}")
 
 
-def sparse(arrays: Mapping[str, Array], n_rows: int, n_columns: int) -> sp.csr_matrix:
-    """The csr_matrix of the arrays ``data``, ``indices`` and ``indptr``, which scipy wants no float16 in.
+def of_sparse(W: sp.csr_matrix, half: bool) -> dict[str, Array]:
+    """The arrays ``data``, ``indices`` and ``indptr`` of a csr_matrix.
 
-    Raises ArrayFault.
+    With ``half`` the data are float16, and the indices uint16 where that is enough.
     """
+    short = half and W.shape[1] <= np.iinfo(np.uint16).max + 1
+    indices = W.indices.astype(np.uint16) if short else W.indices
+    return {"indptr": W.indptr, "indices": indices, "data": W.data.astype(np.float16) if half else W.data}
+
+
+def sparse_nbytes(W: sp.csr_matrix) -> int:
+    """Bytes of a csr_matrix in memory."""
+    return int(W.data.nbytes + W.indices.nbytes + W.indptr.nbytes)
+
+
+def sparse(arrays: Mapping[str, Array], n_rows: int, n_columns: int) -> sp.csr_matrix:
+    """The csr_matrix of the arrays of :func:`of_sparse`, in memory float32 and int32; raises ArrayFault."""
     data, indices, indptr = arrays["data"], arrays["indices"], arrays["indptr"]
+    indices = indices.astype(np.int32) if indices.dtype == np.uint16 else indices
     require_floats("data", data, len(indices), half=True)
     require_within("indices", indices, 0, n_columns)
     require_starts("indptr", indptr, n_rows, len(indices))
@@ -88,3 +101,29 @@ def tree(names: Sequence[str], parent: Array) -> Taxonomy:
     if not (parent[1:] >= parent[:-1]).all():
         raise ArrayFault("the array parent decreases; nodes must be numbered level by level")
     return Taxonomy(tuple(names), parent)
+
+
+def of_tree(tree: Taxonomy) -> dict[str, Array]:
+    """The arrays that :func:`graph` reads."""
+    own: dict[str, Array] = {"parent": tree.parent}
+    return own if tree.is_tree else own | {"others": tree.others}
+
+
+def graph(names: Sequence[str], arrays: Mapping[str, Array]) -> Taxonomy:
+    """The label tree or graph of stored names and the arrays ``parent`` and ``others``; raises ArrayFault."""
+    found = tree(names, np.asarray(arrays["parent"]))
+    if "others" not in arrays:
+        return found
+    others = np.asarray(arrays["others"])
+    if others.ndim != 2 or len(others) == 0:
+        raise ArrayFault(f"the array others has the shape {others.shape}; expected at least one edge")
+    require_shape("others", others, len(others), 2)
+    for column in others.T:
+        require_within("others", column, 0, len(names))
+    child, above = others.T
+    # the parent with the longest way up is the tree's, so that all parents are on higher levels
+    if not (found.level[above] < found.level[child]).all() or (found.parent[child] == above).any():
+        raise ArrayFault("the array others has an edge that is not beside the tree")
+    if not (np.diff(child) >= 0).all():
+        raise ArrayFault("the array others decreases; edges must be in the order of children")
+    return Taxonomy(found.names, found.parent, others)

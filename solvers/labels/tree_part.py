@@ -19,7 +19,7 @@ class TreePart:
     ----------
     whole : Taxonomy
     nodes : int32 array, shape (n_nodes_of_part,)
-        Their numbers in the whole tree, ascending; with a node its parent.
+        Their numbers in the whole tree, ascending; with a node its parents.
     """
 
     whole: Taxonomy
@@ -29,13 +29,22 @@ class TreePart:
     def of_sets(cls, tree: Taxonomy, labels: sp.csr_matrix) -> "TreePart":
         """The nodes that some row has.
 
+        In a graph also nodes that no row has but that hang below several of these, none of which is above the others,
+        and what is above them: so each of the other nodes hangs below one.
+
         Parameters
         ----------
         tree : Taxonomy
         labels : csr_matrix of bool, shape (n_samples, n_nodes)
             Closed upwards.
         """
-        return cls(tree, np.unique(labels.indices[labels.data]).astype(np.int32))
+        nodes = np.unique(labels.indices[labels.data]).astype(np.int32)
+        while not tree.is_tree:
+            several = _nearest(tree, nodes)[1]
+            if not several:
+                break
+            nodes = tree.closure(np.array([0, len(nodes) + len(several)]), np.r_[nodes, several].astype(np.int32))[1]
+        return cls(tree, nodes)
 
     @property
     def is_whole(self) -> bool:
@@ -47,8 +56,10 @@ class TreePart:
         """The part as a tree; its nodes are in the order of the whole one."""
         if self.is_whole:
             return self.whole
-        names = self.whole.names
-        return Taxonomy(tuple(names[node] for node in self.nodes.tolist()), self._places[self.whole.parent[self.nodes]])
+        whole, places = self.whole, self._places
+        names = tuple(whole.names[node] for node in self.nodes.tolist())
+        others = whole.others[places[whole.others[:, 0]] >= 0]
+        return Taxonomy(names, places[whole.parent[self.nodes]], places[others])
 
     @cached_property
     def n_hanging(self) -> Ints:
@@ -56,6 +67,10 @@ class TreePart:
 
         First those that have none but the root, then those below each node of the part.
         """
+        if not self.whole.is_tree:
+            others = np.flatnonzero(self._places[:-1] < 0)
+            nearest = self._places[_nearest(self.whole, self.nodes)[0]]
+            return np.bincount(nearest[others] + 1, minlength=len(self.nodes) + 1).astype(np.int64)
         nearest = self._places.copy()
         for level in range(1, self.whole.depth + 1):
             there = self.whole.level_range(level)
@@ -85,3 +100,21 @@ class TreePart:
         places = np.full(self.whole.n_nodes + 1, -1, np.int32)
         places[self.nodes] = np.arange(len(self.nodes), dtype=np.int32)
         return places
+
+
+def _nearest(graph: Taxonomy, nodes: Ints32) -> tuple[Ints, list[int]]:
+    """The lowest of some nodes at or above each node of a graph, -1 where there is none; and which nodes have several.
+
+    Of several, none of which is above the others, it is any.
+    """
+    nearest, several = np.full(graph.n_nodes, -1, np.int64), []
+    nearest[nodes] = nodes
+    start, above = graph.parents
+    for node in np.flatnonzero(nearest < 0).tolist():
+        found = set(nearest[above[start[node] : start[node + 1]]].tolist()) - {-1}
+        if len(found) > 1:
+            found -= {each for lower in found for each in graph.ancestors(lower).tolist()}
+        if len(found) > 1:
+            several.append(node)
+        nearest[node] = min(found, default=-1)
+    return nearest, several

@@ -18,6 +18,49 @@ class TreeArrays(NamedTuple):
     path_nodes: Ints32
 
 
+class Adjacency(NamedTuple):
+    """The parents of every node of a label graph, or the children: those of i from ``start[i]`` to ``start[i + 1]``.
+
+    The root is none of them. Parents have smaller numbers, and the tree's own comes first.
+    """
+
+    start: Ints
+    nodes: Ints32
+
+
+@njit(cache=True, nogil=True)
+def at_or_above(parents: Adjacency) -> tuple[Ints, Ints32]:
+    """Every node's ancestors over all ways and the node itself, ascending, in compressed rows."""
+    n_nodes = parents.start.shape[0] - 1
+    seen = np.full(n_nodes, -1, np.int64)
+    start, room = np.zeros(n_nodes + 1, np.int64), 4 * n_nodes
+    nodes = np.empty(room, np.int32)
+    n = 0
+    for i in range(n_nodes):
+        begin = n
+        for e in range(parents.start[i], parents.start[i + 1]):
+            above = parents.nodes[e]
+            need = n + start[above + 1] - start[above] + 1
+            if need > nodes.shape[0]:
+                wider = np.empty(2 * need, np.int32)
+                wider[:n] = nodes[:n]
+                nodes = wider
+            for t in range(start[above], start[above + 1]):
+                if seen[nodes[t]] != i:
+                    seen[nodes[t]] = i
+                    nodes[n] = nodes[t]
+                    n += 1
+        nodes[begin:n].sort()
+        if n == nodes.shape[0]:
+            wider = np.empty(2 * n + 1, np.int32)
+            wider[:n] = nodes[:n]
+            nodes = wider
+        nodes[n] = i
+        n += 1
+        start[i + 1] = n
+    return start, nodes[:n].copy()
+
+
 @njit(cache=True, nogil=True)
 def levels(parent: Ints32) -> Ints32:
     """The distance of every node from the root."""
@@ -61,11 +104,15 @@ def closure(start: Ints, nodes: Ints32, indptr: Ints, given: Ints32) -> tuple[In
 
 
 @njit(cache=True, nogil=True)
-def shared(parent: Ints32, counts: Ints) -> Floats:
+def shared(parents: Adjacency, counts: Ints) -> Floats:
     """What every node counts where each divides its own count among its children; counts begin with the root's."""
-    weights = np.empty(parent.shape[0])
-    for i in range(parent.shape[0]):
-        weights[i] = (1.0 if parent[i] < 0 else weights[parent[i]]) / counts[parent[i] + 1]
+    weights = np.empty(parents.start.shape[0] - 1)
+    for i in range(weights.shape[0]):
+        begin, end = parents.start[i], parents.start[i + 1]
+        weights[i] = 1.0 / counts[0] if begin == end else 0.0
+        for e in range(begin, end):
+            above = parents.nodes[e]
+            weights[i] += weights[above] / counts[above + 1]
     return weights
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.labels.costs import Costs
 from solvers.linear.driver.ascent import LIVE_SHARE, WORTH, most_inner_passes
 from solvers.linear.driver.run import Run
 from solvers.linear.layouts.dense_simd import DenseRows
@@ -26,6 +27,7 @@ class InnerPasses:
 
     largest: bool
     seed: int
+    costs: Costs | None = None
 
     def begin(self, task: Task, run: Run, budget: float) -> float:
         """Begin one, of the examples whose last visit gained much; on dense rows, make passes while they pay.
@@ -39,7 +41,7 @@ class InnerPasses:
                 WORTH * schedule.full_rate, budget,
             )  # fmt: skip
             order, cost, spent, passes = joint_dense.inner_passes(
-                task, self.largest, run.W, run.duals, run.progress, layout.listed, inner, run.mean_gain
+                task, self.largest, run.W, run.duals, run.progress, layout.listed, inner, run.mean_gain, self.costs
             )
             run.order, counters.position, schedule.cost = order, len(order), cost
             counters.inner_passes += passes
@@ -64,7 +66,7 @@ class InnerPasses:
         assert isinstance(run.layout, HybridLayout)
         run.no_change = run.layout.no_change(run.W, run.no_change)
         gain, products = conjugate.projected_conjugate_gradients(
-            some, task, self.largest, *run.W, run.duals, *run.no_change, most, REDUCTION
+            some, task, self.largest, *run.W, run.duals, *run.no_change, most, REDUCTION, self.costs
         )
         cost = price * (products + 1)
         paid = gain > WORTH * schedule.full_rate * cost

@@ -26,12 +26,12 @@ from solvers.linear.driver.run import Run
 from solvers.linear.interior import interior_point
 from solvers.linear.interior.interior_point import Losses
 from solvers.linear.interior.normal_equations import ClassSums
-from solvers.linear.layouts.layouts import Layout, SparseLayout, holding_back
+from solvers.linear.layouts.layouts import Layout, SparseLayout, holding_back, rank_of_classes
 from solvers.linear.steps import absolute
 from solvers.linear.steps.absolute import Alpha, Margins
 from solvers.linear.visits import Task, Visits
 from solvers.numerics import scaling_search
-from solvers.numerics.array_types import Array, Floats, Ints, Ints32
+from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints32
 
 AUTO_FEATURES = 300
 CHUNK = 256
@@ -56,10 +56,14 @@ class AbsoluteLoss:
     params: AscentParams
 
     def at_zero(self, n_classes: int) -> float:
+        """The loss of an example whose scores all vanish, as those of an empty row always do."""
         own, other, own_share, other_share, shared = self.margins(n_classes)
         if shared:
             return max(own if own_share > 0 else 0.0, other if other_share > 0 else 0.0)
         return own_share * own + other_share * other * (n_classes - 1)
+
+    def constant(self, task: Task, empty: Bools) -> float:
+        return float(task.bounds[empty].sum()) * self.at_zero(task.n_classes)
 
     def layout(self, problem: Problem) -> Layout:
         k, dtype = problem.n_classes, precision(self.params)
@@ -166,6 +170,12 @@ class SumToZero(Machine[A]):
             return joint_reach(model, primal, dual, None, self.params.bias)
         return self.ascent.reach(prepared, state, model, primal, dual)
 
+    def multiple(self, problem: Problem, state: State) -> float | None:
+        prepared = self.prepared(problem)
+        if self.takes_interior(prepared, used_features(prepared)):
+            return None
+        return self.ascent.multiple(prepared, state)
+
     @property
     def weight_bytes(self) -> int:
         return precision(self.params).itemsize
@@ -175,6 +185,12 @@ class SumToZero(Machine[A]):
             return interior_point.estimate_bytes(n_samples, n_features, n_classes, density=0.0)
         dtype = precision(self.params)
         return weights_bytes(n_samples, n_features, n_classes, dtype) + n_samples * n_classes * dtype.itemsize
+
+    def dual_variables(self, problem: Problem, state: State) -> Floats:
+        """The dual variables of a state on the prepared problem, shape (n_samples, n_classes)."""
+        if self.takes_interior(problem, used_features(problem)):
+            return np.array(state["alpha"], np.float64)
+        return np.asarray(state["dual_values"][:, rank_of_classes(problem)], np.float64)
 
     def nonzero_duals(self, problem: Problem, state: State) -> float:
         _, _, own_share, other_share, _ = self.margins(problem.n_classes)

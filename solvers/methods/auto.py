@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from solvers.core.base import Handles, Params, ParamsError, Solver, State, Step
+from solvers.core.base import Handles, Outline, ParamsError, Solver, State, Step
+from solvers.core.cost_params import CostParams
 from solvers.core.machine import ClassWeight, class_weights, unknown_labels
 from solvers.core.methods import all_methods
 from solvers.core.model import Model
@@ -36,7 +37,7 @@ from solvers.selection.single_labels import SingleLabels
 from solvers.selection.tasks import View, Views
 
 
-class AutoParams(Params):
+class AutoParams(CostParams):
     """Parameters of :class:`Auto`."""
 
     measure: Measure | None = Field(
@@ -97,7 +98,7 @@ class AutoParams(Params):
 
     def label_faults(self, known: Iterable[str]) -> Mapping[str, str]:
         fault = unknown_labels(self.class_weight, known)
-        return {} if fault is None else {"class_weight": fault}
+        return {**super().label_faults(known), **({} if fault is None else {"class_weight": fault})}
 
 
 class _Prepared(NamedTuple):
@@ -123,7 +124,7 @@ class Auto(Solver[AutoParams]):
     name = "auto"
     title = "Chosen for the data"
     paper = "Genest and Zidek 1986; Guo et al. 2017"
-    handles = Handles(flat=True, multilabel=True, probabilities=True)
+    handles = Handles(flat=True, multilabel=True, graph=True, probabilities=True)
     Params = AutoParams
     chooses = True
     _made: tuple[Problem, Search] | None = None
@@ -148,6 +149,10 @@ class Auto(Solver[AutoParams]):
             if faults:
                 raise ParamsError(faults)
 
+    def check_request(self, outline: Outline) -> None:
+        super().check_request(outline)
+        self.params.check_costs(outline)
+
     def takes_names(self, *, sets: bool, named: bool) -> bool:
         params = self.params
         if not (sets and named):
@@ -162,7 +167,9 @@ class Auto(Solver[AutoParams]):
         return self._search(problem).steps(state)
 
     def model(self, problem: Problem, state: State) -> Model:
-        return self._search(problem).model(state)
+        model = self._search(problem).model(state)
+        model.costs = self.params.costs_of(problem)
+        return model
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         """Of its linear machines, and of measuring them; larger trials are left out where they do not fit."""
@@ -185,6 +192,7 @@ class Auto(Solver[AutoParams]):
     def _prepared(self, problem: Problem) -> _Prepared:
         """The problem with the weights of classes, and of sets of labels without the nodes that no row has."""
         params = self.params
+        params.costs_of(problem)  # refused before anything is trained
         if params.class_weight is not None:
             problem = self._weighted(problem)
         if problem.labels is not None:
@@ -207,6 +215,8 @@ class Auto(Solver[AutoParams]):
         params, prepared = self.params, self._prepared(problem)
         usual, given = prepared.usual, params.candidates
         named = self.takes_names(sets=problem.labels is not None, named=problem.names is not None)
+        # the ranker of concepts needs a tree
+        named &= problem.taxonomy is None or problem.taxonomy.is_tree
         families = default_families(usual, named=named) if given is None else families_of(given)
         check_families(usual, families)
         folds = folds_of(usual, params.folds, params.held_out, self.seed)
@@ -249,7 +259,7 @@ def _views(prepared: _Prepared, folds: Sequence[Fold], thresholds: SetThresholds
     if labels is None or part is None:
         return Views(View(problem, SingleLabels(problem, rows)))
     held_out = labels[rows]
-    ranked = ranked_labels(own_labels(labels, part.tree.parent))
+    ranked = ranked_labels(own_labels(labels, part.tree.parents))
     usual = View(problem, LabelSets(part, held_out, thresholds, _trained(labels, folds), ranked))
     vocabulary = View(prepared.whole, VocabularySets(prepared.whole, folds))
     if not has_own_inner(problem):

@@ -16,8 +16,7 @@ from solvers.core.base import Handles, State
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
-from solvers.linear.driver.params import AscentParams
-from solvers.linear.relative_margins import RelativeMargins
+from solvers.linear.relative_margins import RelativeMargins, RelativeParams
 from solvers.metrics import bounds
 
 # scores of the sample, and weights, beyond which margins are left out of the report
@@ -25,7 +24,7 @@ MOST_SCORES, MOST_WEIGHTS = 1 << 24, 1 << 26
 CHUNK_BYTES = 64 << 20
 
 
-class CrammerSinger(RelativeMargins[AscentParams]):
+class CrammerSinger(RelativeMargins):
     """All-in-one machine that takes the largest margin violation of an example."""
 
     name = "crammer_singer"
@@ -33,7 +32,7 @@ class CrammerSinger(RelativeMargins[AscentParams]):
     formula = r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \max_{c \ne y_i} (1 - (w_{y_i} - w_c)^\top x_i)_+"
     paper = "Crammer and Singer 2002"
     handles = Handles(flat=True, shards=True)
-    Params = AscentParams
+    Params = RelativeParams
     largest_loss = True
 
     def fitted(self, problem: Problem, state: State) -> LinearModel | SparseLinearModel:

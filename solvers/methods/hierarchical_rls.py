@@ -50,7 +50,7 @@ class HierarchicalRLS(SetMachine[HierarchicalRLSParams]):
     )
     paper = "Cesa-Bianchi, Gentile, Tironi and Zaniboni 2004; Rousu et al. 2005"
     Params = HierarchicalRLSParams
-    handles = Handles(flat=False, tree=True, multilabel=True)
+    handles = Handles(flat=False, tree=True, multilabel=True, graph=True)
 
     def driver(self, problem: Problem) -> Driver:
         return _ConjugateGradients(problem, self.params.C)

@@ -22,7 +22,7 @@ class HierarchicalSVM(SetMachine[NodeParams]):
     formula = r"\tfrac12 \sum_j \|w_j\|^2 + C \sum_j \sum_{i \in \mathrm{parent}(j)} \ell(s_{ij} w_j^\top x_i)"
     paper = "Rousu, Saunders, Szedmak and Shawe-Taylor 2005; Hsieh et al. 2008"
     Params = NodeParams
-    handles = Handles(flat=False, tree=True, multilabel=True)
+    handles = Handles(flat=False, tree=True, multilabel=True, graph=True)
 
     def driver(self, problem: Problem) -> Driver:
         return NodeColumns(self, problem, np.where(under_parents(problem), signs(problem), 0).astype(np.int8))

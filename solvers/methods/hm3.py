@@ -8,8 +8,11 @@ set with the largest score, found by dynamic programming (section 4).
 
 The paper's dual (equation 7) has four marginals for each edge and example. A distribution over closed sets is given by
 its node marginals alone, one over all labelings by those and one marginal an edge; the weights follow from as many
-vectors (``solvers/hierarchical/marginals``). With a kernel the examples become vectors whose inner products are its
-values (``solvers/kernel_svm/kernel_map.py``), and all else stays.
+vectors (``solvers/hierarchical/marginals``). In a label graph, where a node may have several parents, each edge has
+four weight vectors, too, and closed sets, the best of which is a minimum cut, still need node marginals alone.
+
+With a kernel the examples become vectors whose inner products are its values (``solvers/kernel_svm/kernel_map.py``),
+and all else stays.
 """
 
 from typing import Literal
@@ -55,12 +58,16 @@ class HM3(SetMachine[HM3Params]):
     )
     paper = "Rousu, Saunders, Szedmak and Shawe-Taylor 2005"
     Params = HM3Params
-    handles = Handles(flat=False, tree=True, multilabel=True, kernels=True)
+    handles = Handles(flat=False, tree=True, multilabel=True, graph=True, kernels=True)
     rule = "best_set"
 
     def __init__(self, params: HM3Params, *, seed: int = 0, threads: int = 1) -> None:
         super().__init__(params, seed=seed, threads=threads)
         self.kernel_map = KernelMap(params)
+
+    @property
+    def graph_fault(self) -> str | None:
+        return "hm3 with labelings=all needs a label tree" if self.params.labelings == "all" else None
 
     def driver(self, problem: Problem) -> Driver:
         params, mapped = self.params, self.kernel_map.mapped(problem)

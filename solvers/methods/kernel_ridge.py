@@ -52,7 +52,7 @@ class KernelRidge(Solver[KernelRidgeParams]):
     title = "Kernel ridge regression at every node of a label tree"
     formula = r"\tfrac12 \sum_j \|f_j\|^2 + \tfrac{C}{2} \sum_i \sum_j (s_{ij} - m_j - f_j(x_i))^2"
     paper = "Saunders, Gammerman and Vovk 1998"
-    handles = Handles(flat=False, tree=True, multilabel=True, certified=False, closed_form=True)
+    handles = Handles(flat=False, tree=True, multilabel=True, graph=True, certified=False, closed_form=True)
     Params = KernelRidgeParams
 
     @property

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 
 import numpy as np
 from pydantic import Field
-from scipy.optimize import fmin_l_bfgs_b
 
 from solvers.boosting.pair_boosting import PairBoosting, PairParams, PairRun
 from solvers.boosting.rounds import Report, Task
@@ -109,6 +108,9 @@ class _Run(PairRun):
         if len(self.weights) == 0:
             return 0.0
         shape = self.weights.shape
+        # imported here: every process that knows the methods would wait for it
+        from scipy.optimize import fmin_l_bfgs_b
+
         best, _, _ = fmin_l_bfgs_b(
             lambda w: self._objective(w.reshape(shape)), self.weights.ravel(), bounds=[(0.0, None)] * self.weights.size,
             pgtol=self.certificate.eps, maxiter=ITERATIONS, maxls=50,

@@ -24,7 +24,7 @@ class NodeSVM(SetMachine[NodeParams]):
     formula = r"\tfrac12 \sum_j \|w_j\|^2 + C \sum_i \sum_j \ell(s_{ij} w_j^\top x_i)"
     paper = "Rousu, Saunders, Szedmak and Shawe-Taylor 2005; Hsieh et al. 2008"
     Params = NodeParams
-    handles = Handles(flat=False, tree=True, multilabel=True)
+    handles = Handles(flat=False, tree=True, multilabel=True, graph=True)
 
     def driver(self, problem: Problem) -> Driver:
         return NodeColumns(self, problem, signs(problem))

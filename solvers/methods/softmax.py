@@ -87,8 +87,11 @@ class Softmax(Machine[AscentParams]):
         return LinearModel(problem.classes, problem.n_features, features[ascending], W)
 
     def reach(self, problem: Problem, state: State, model: Model, primal: float, dual: float) -> Reach:
+        return joint_reach(model, primal, dual, self.multiple(problem, state), self.params.bias)
+
+    def multiple(self, problem: Problem, state: State) -> float | None:
         """Every certificate makes W of the dual variables."""
-        return joint_reach(model, primal, dual, 1.0, self.params.bias)
+        return 1.0
 
 
 class _Training:

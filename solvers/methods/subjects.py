@@ -31,7 +31,7 @@ from solvers.core.memory import limit_bytes, refuse
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.labels.label_sets import own_labels
-from solvers.labels.name_block import N_COLUMNS, NameBlock
+from solvers.labels.name_block import NameBlock
 from solvers.metrics.confidence.pairs import Pairs
 from solvers.metrics.confidence.set_reliability import SetReliability
 from solvers.numerics.array_types import Bools, Floats, Ints
@@ -190,12 +190,12 @@ class Subjects(Solver[SubjectsParams]):
         names = problem.names or NameBlock(problem.n_features, problem.tree.n_nodes, _nothing(problem.tree.n_nodes))
         given, matches = names.split(problem.X)
         terms = unit_rows(given)
-        Y = sp.csr_matrix(own_labels(problem.label_sets(), problem.tree.parent).astype(np.int8))
+        Y = sp.csr_matrix(own_labels(problem.label_sets(), problem.tree.parents).astype(np.int8))
         fold = self._folds(problem.n_samples)
         learnt = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
         ranked = self._ranked(problem.n_samples)
         support, A, scored = self._machine(terms, sp.csr_matrix(Y[:, learnt]), problem.weights, fold, ranked)
-        counts = Counts.from_labels(Y, _named(matches, names.n_concepts), fold)
+        counts = Counts.from_labels(Y, names.named(matches), fold)
         n_best = min(_MOST_BEST, len(learnt))
         candidates = Candidates(learnt, problem.tree.parent, sp.csr_matrix(names.alike[learnt]), n_best, _MOST_ALIKE)
         numbers, true, begin, missed, others = self._pairs(candidates, scored, matches, counts, Y)
@@ -282,15 +282,6 @@ class Subjects(Solver[SubjectsParams]):
         fold = np.empty(n, np.int64)
         fold[order] = np.arange(n) % min(self.params.folds, n)
         return fold
-
-
-def _named(matches: sp.csr_matrix, n_concepts: int) -> sp.csr_matrix:
-    """Which concepts rows name, bool, shape (n_rows, n_concepts)."""
-    inside = matches.indices < N_COLUMNS * n_concepts
-    row = np.repeat(np.arange(matches.shape[0]), np.diff(matches.indptr))[inside]
-    keys = np.unique(row * np.int64(n_concepts) + matches.indices[inside] // N_COLUMNS)
-    row, concept = np.divmod(keys, np.int64(n_concepts))
-    return sp.csr_matrix((np.ones(len(keys), np.int8), (row, concept)), shape=(matches.shape[0], n_concepts))
 
 
 def _nothing(n: int) -> sp.csr_matrix:

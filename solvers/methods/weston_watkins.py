@@ -8,11 +8,10 @@ b_c = (1 - f_y + f_c) / |x|^2 + alpha_c + S0 the optimum is clip(b_c - S, 0, C) 
 """
 
 from solvers.core.base import Handles
-from solvers.linear.driver.params import AscentParams
-from solvers.linear.relative_margins import RelativeMargins
+from solvers.linear.relative_margins import RelativeMargins, RelativeParams
 
 
-class WestonWatkins(RelativeMargins[AscentParams]):
+class WestonWatkins(RelativeMargins):
     """All-in-one machine that sums the margin violations of an example over the wrong classes."""
 
     name = "weston_watkins"
@@ -20,5 +19,5 @@ class WestonWatkins(RelativeMargins[AscentParams]):
     formula = r"\tfrac12 \sum_c \|w_c\|^2 + C \sum_i \sum_{c \ne y_i} (1 - (w_{y_i} - w_c)^\top x_i)_+"
     paper = "Weston and Watkins 1999; Alber et al. 2017"
     handles = Handles(flat=True, shards=True)
-    Params = AscentParams
+    Params = RelativeParams
     largest_loss = False

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.labels.costs import Costs
 from solvers.labels.label_sets import of_nodes
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking, places
@@ -88,7 +89,8 @@ class Evaluation:
     """Takes what a model answers to the rows, one block after the other.
 
     ``leads``, float32 of shape (n_rows,), are the scores of the answers less those of the true labels: infinite where
-    the model does not know the label, and empty where rows or answers are sets.
+    the model does not know the label, and empty where rows or answers are sets. With costs, ``decided``, int32 of the
+    same shape, are the labels of least expected cost, of models with probabilities.
 
     Parameters
     ----------
@@ -100,10 +102,15 @@ class Evaluation:
     ranks_own : bool
         Along a tree it ranks labels that rows have as their own: a label has its own place, and not that of the best
         label below it.
+    costs : Costs, optional
+        Among the model's classes.
     """
 
-    def __init__(self, labels: Labels, truth: Truth, names_sets: bool, ranks_own: bool = False) -> None:
+    def __init__(
+        self, labels: Labels, truth: Truth, names_sets: bool, ranks_own: bool = False, costs: Costs | None = None
+    ) -> None:
         self.labels, self.truth, self.names_sets, self.ranks_own = labels, truth, names_sets, ranks_own
+        self.costs = None if truth.single is None or names_sets else costs
         n_rows, n_entries = truth.sets.shape[0], truth.sets.nnz
         self.done = 0
         self.predicted = np.zeros(n_rows, np.int32)
@@ -111,6 +118,7 @@ class Evaluation:
         self.level_places = np.zeros(n_entries if labels.tree is not None else 0, np.int32)
         self.leads = np.zeros(n_rows if truth.single is not None and not names_sets else 0, np.float32)
         self.probabilities: Probabilities | None = None
+        self.decided: Ints32 | None = None
         self._named: list[tuple[Ints, Ints32]] = []
 
     @property
@@ -141,6 +149,8 @@ class Evaluation:
             self._add_leads(ranking, slice(begin, end))
         if ranking.tells_probabilities:
             self._add_probabilities(ranking, slice(begin, end))
+            if self.costs is not None:
+                self._decide(self.costs, ranking, slice(begin, end))
         self.done = end
 
     def _classes_of(self, rows: slice) -> Ints:
@@ -149,6 +159,20 @@ class Evaluation:
         class_of = np.full(self.labels.n, -1)
         class_of[self.labels.class_labels] = np.arange(len(self.labels.class_labels))
         return np.asarray(class_of[self.truth.single[rows]])
+
+    def cost_of(self, answers: NDArray[np.integer]) -> Floats:
+        """What these labels, of the model's classes, cost as answers to the rows, shape (n_rows,)."""
+        assert self.costs is not None
+        class_of = np.full(self.labels.n, -1)
+        class_of[self.labels.class_labels] = np.arange(len(self.labels.class_labels))
+        return self.costs.between(self._classes_of(slice(None)), class_of[answers])
+
+    def _decide(self, costs: Costs, ranking: Ranking, rows: slice) -> None:
+        """Note the labels of least expected cost; of equal ones that of the first class."""
+        if self.decided is None:
+            self.decided = np.zeros(self.n_rows, np.int32)
+        expected = costs.expected(np.exp(ranking.values.astype(np.float64)))
+        self.decided[rows] = self.labels.class_labels[expected.argmin(axis=1)]
 
     def _add_leads(self, ranking: Ranking, rows: slice) -> None:
         values, true = ranking.values, self._classes_of(rows)
@@ -189,6 +213,8 @@ class Evaluation:
         }
         if self.probabilities is not None:
             arrays["probabilities"] = np.array(self.probabilities)
+        if self.decided is not None:
+            arrays["decided"] = self.decided
         if self.names_sets:
             for name, at in (("sizes", 0), ("named", 1)):
                 arrays[name] = np.concatenate([np.empty(0, np.int64), *(part[at] for part in self._named)])
@@ -207,5 +233,7 @@ class Evaluation:
             getattr(self, name)[:] = state[name]
         if "probabilities" in state:
             self.probabilities = Probabilities(*np.array(state["probabilities"]))
+        if "decided" in state:
+            self.decided = np.array(state["decided"])
         if self.names_sets:
             self._named = [(state["sizes"].astype(np.int64), state["named"].astype(np.int32))]

@@ -5,7 +5,7 @@ from typing import get_args
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.labels.label_sets import own_labels
+from solvers.labels.label_sets import edges_up, own_labels
 from solvers.labels.taxonomy import Taxonomy, Weighting
 from solvers.metrics.hierarchical import of_level
 from solvers.metrics.label_table import LabelTable, hierarchical_names
@@ -20,7 +20,8 @@ def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
     tree : Taxonomy
     true, predicted : csr_matrix of bool, shape (n_samples, n_nodes)
         Closed upwards. For such sets the paper's two hierarchical losses, H and its simpler form over edges, are one:
-        a label whose parents agree on "no" is in neither set.
+        a label whose parents agree on "no" is in neither set. In a graph a label counts by the share of its parents on
+        which both sets agree.
 
     Returns
     -------
@@ -49,7 +50,7 @@ def multilabel(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
         )
     if shape[0] == 0:
         raise ValueError("no rows to measure; expected at least one")
-    losses, own = set_losses(tree, true, predicted), [own_labels(sets, tree.parent) for sets in (true, predicted)]
+    losses, own = set_losses(tree, true, predicted), [own_labels(sets, tree.parents) for sets in (true, predicted)]
     measures = {name: float(values.mean()) for name, values in losses.items()}
     counts = table(true, predicted)
     of_closed = counts.averages() | {"symmetric_difference": measures["symmetric_difference"]}
@@ -73,15 +74,17 @@ def set_losses(tree: Taxonomy, true: sp.csr_matrix, predicted: sp.csr_matrix) ->
         Closed upwards.
     """
     row, node = np.divmod(np.setxor1d(_keys(true), _keys(predicted), assume_unique=True), tree.n_nodes)
-    # where a parent differs too, it comes first on the path, and the loss is its
-    under = np.isin(row * tree.n_nodes + tree.parent[node], row * tree.n_nodes + node)
-    highest = (tree.parent[node] < 0) | ~under
+    # where a parent differs too, the loss is its; of several parents each has its part of the node's
+    place, above = edges_up(node, tree.parents)
+    differs = np.isin(row[place] * tree.n_nodes + above, row * tree.n_nodes + node)
+    n_parents = np.diff(tree.parents.start)[node]
+    share = 1.0 - np.bincount(place, differs, minlength=len(node)) / np.maximum(n_parents, 1)
     row_count = predicted.shape[0]
     different = np.bincount(row, minlength=row_count).astype(np.float64)
     losses = {"error": (different > 0).astype(np.float64), "symmetric_difference": different}
     for kind in get_args(Weighting):
-        weights = tree.loss_weights(kind)[node[highest]]
-        losses[f"h_{kind}"] = np.bincount(row[highest], weights, minlength=row_count).astype(np.float64)
+        weights = share * tree.loss_weights(kind)[node]
+        losses[f"h_{kind}"] = np.bincount(row, weights, minlength=row_count).astype(np.float64)
     return losses
 
 

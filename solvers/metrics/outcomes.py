@@ -10,6 +10,7 @@ from numba import njit
 
 from solvers.labels.label_sets import are_own, own_labels
 from solvers.labels.taxonomy import Weighting
+from solvers.labels.tree_paths import Adjacency
 from solvers.metrics import confusions, intervals
 from solvers.metrics.calibration import ReliabilityCurve, expected_calibration_error, log_losses
 from solvers.metrics.confusions import Confusions
@@ -197,6 +198,7 @@ class Outcomes:
         rows, tree = self.rows, self.labels.tree
         if self.answers_one:
             rows.measure("error", 0, rows.column(~self._right()))
+            self._costs()
             if tree is None:
                 return
             true, predicted = self.evaluation.truth.single, self.evaluation.predicted
@@ -224,12 +226,20 @@ class Outcomes:
             wrong = n_different(self._true[:, of_level], self._named[:, of_level]) > 0
             rows.measure("error", level, rows.column(wrong))
 
+    def _costs(self) -> None:
+        """Add what answers cost, and what those of least expected cost do."""
+        evaluation = self.evaluation
+        if evaluation.costs is not None:
+            self.rows.measure("cost", 0, self.rows.column(evaluation.cost_of(evaluation.predicted)))
+            if evaluation.decided is not None:
+                self.rows.measure("least_cost", 0, self.rows.column(evaluation.cost_of(evaluation.decided)))
+
     def _rankings(self, inverse: Floats | None, ks: tuple[int, ...], n_training: Ints | None) -> None:
         """Add the measures of ranked lists."""
         truth, tree, evaluation = self._true, self.labels.tree, self.evaluation
         row = np.repeat(np.arange(evaluation.n_rows), np.diff(truth.indptr))
         every = np.ones(truth.nnz, bool)
-        listed = every if tree is None else are_own(truth, self._parent)
+        listed = every if tree is None else are_own(truth, self._parents)
         whole = _placed(evaluation.places, row, evaluation.n_rows, listed, truth.indices, inverse)
         self._held = len(self.rows.columns)
         whole.add_to(self.rows, 0, ks, sets=evaluation.truth.single is None)
@@ -262,20 +272,20 @@ class Outcomes:
             true, predicted = self.evaluation.truth.single, self.evaluation.predicted
             assert true is not None
             return self._single(true), self._single(np.where(self._right(), true, predicted))
-        return own_labels(self._true, self._parent), own_labels(self._named, self._parent)
+        return own_labels(self._true, self._parents), own_labels(self._named, self._parents)
 
     def _single(self, label: Array) -> sp.csr_matrix:
         n = len(label)
         return sp.csr_matrix((np.ones(n, bool), label, np.arange(n + 1)), shape=(n, self.labels.n))
 
     @cached_property
-    def _parent(self) -> Ints32:
-        """The label above each, shape (n_labels,); -1 above those at the top and those that the tree does not have."""
+    def _parents(self) -> Adjacency:
+        """The labels above each; none above those that the tree does not have."""
         tree = self.labels.tree
-        parent = np.full(self.labels.n, -1, np.int32)
-        if tree is not None:
-            parent[: tree.n_nodes] = tree.parent
-        return parent
+        if tree is None:
+            return Adjacency(np.zeros(self.labels.n + 1, np.int64), np.empty(0, np.int32))
+        start, nodes = tree.parents
+        return Adjacency(np.concatenate([start, np.full(self.labels.n - tree.n_nodes, start[-1])]), nodes)
 
     def _averages(self, counted: Callable[[list[sp.csr_matrix]], LabelTable]) -> Floats:
         """The averages of own labels, then of closed sets along a tree, all labels first and then level by level."""

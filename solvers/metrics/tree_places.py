@@ -11,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import Taxonomy
+from solvers.labels.tree_paths import Adjacency
 from solvers.numerics.array_types import AnyFloats, Ints, Ints32
 
 
@@ -49,7 +50,7 @@ def tree_places(
         values,
         second,
         np.asarray(class_nodes, np.int64),
-        tree.parent,
+        tree.parents,
         tree.level,
         begins,
         np.asarray(indptr, np.int64),
@@ -74,7 +75,7 @@ def _tree_places(
     values: Any,
     ties: Any,
     class_nodes: Ints,
-    parent: Ints32,
+    parents: Adjacency,
     level: Ints32,
     begins: Ints,
     indptr: Ints,
@@ -82,7 +83,8 @@ def _tree_places(
     found: Ints32,
 ) -> None:
     """The best answer at or below every node, and from these the places."""
-    n_nodes, n_classes = parent.shape[0], values.shape[1]
+    n_nodes, n_classes = level.shape[0], values.shape[1]
+    start, above = parents
     best = np.empty(n_nodes, np.int64)
     for i in range(values.shape[0]):
         best[:] = -1
@@ -92,9 +94,10 @@ def _tree_places(
                 if _better(values, ties, i, c, best[node]):
                     best[node] = c
         for node in range(n_nodes - 1, -1, -1):
-            above = parent[node]
-            if above >= 0 and best[node] >= 0 and _better(values, ties, i, best[node], best[above]):
-                best[above] = best[node]
+            if best[node] >= 0:
+                for e in range(start[node], start[node + 1]):
+                    if _better(values, ties, i, best[node], best[above[e]]):
+                        best[above[e]] = best[node]
         for e in range(indptr[i], indptr[i + 1]):
             node = labels[e]
             if node < 0 or node >= n_nodes or best[node] < 0:

@@ -3,10 +3,11 @@
 Every score adds its products in the order of the example's entries, each rounded by itself in the precision of the
 weights: a row has the same bits alone and among others, and whatever the processor. Dense weights are read by eight
 rows at a time, from their beginnings to their ends: so many streams hide how long memory takes. Dense weights in half
-precision are read as they are and widened in registers; products and sums are float32.
+precision are read as they are and widened in registers; products and sums are float32. Of sparse weights, rows that are
+mostly nonzero and that many examples need are written out with their zeros: adding those is several times as fast.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +16,9 @@ from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from solvers.numerics.array_types import AnyFloats, Array, Bools, Ints, Ints32
+
+# examples that need a row of sparse weights, for it to be written out
+FREQUENT = 8
 
 
 def places(features: Ints, indices: NDArray[np.integer]) -> tuple[Ints, Bools]:
@@ -101,18 +105,66 @@ def _as_bits(typing: Any, value: Any) -> Any:
     return types.uint32(types.float32), make
 
 
+class SparseProducts(NamedTuple):
+    """Examples and sparse weights, as :func:`add_products` reads them.
+
+    Attributes
+    ----------
+    indptr, indices, values : arrays
+        The examples, as in a csr_matrix.
+    places : int32 array, shape (n_entries,)
+        The row of ``wide`` for each entry of the examples; -1 where its weights are not there.
+    wide : float array, shape (n_wide, n_classes)
+        Rows of weights with their zeros.
+    begins, classes, weights : arrays
+        All weights, as in a csr_matrix, shape (n_features, n_classes).
+    """
+
+    indptr: Ints
+    indices: Ints32
+    values: AnyFloats
+    places: Ints32
+    wide: AnyFloats
+    begins: Array
+    classes: Array
+    weights: AnyFloats
+
+
+def sparse_products(X: sp.csr_matrix, W: sp.csr_matrix) -> SparseProducts:
+    """The rows of X, shape (n_samples, n_features), and weights W, shape (n_features, n_classes)."""
+    indptr, indices, values = _rows(X, W.dtype)
+    n_weights = np.diff(W.indptr)
+    used = np.bincount(indices, minlength=len(n_weights))
+    wide = np.flatnonzero((used >= FREQUENT) & (2 * n_weights > W.shape[1]))
+    place_of_feature = np.full(len(n_weights), -1, np.int32)
+    place_of_feature[wide] = np.arange(len(wide))
+    return _with_weights((indptr, indices, values), place_of_feature[indices], W[wide].toarray(), W)
+
+
+def one_sparse_product(indices: NDArray[np.integer], values: AnyFloats, W: sp.csr_matrix) -> SparseProducts:
+    """As :func:`sparse_products` of one example."""
+    places, wide = np.full(len(indices), -1, np.int32), np.empty((0, W.shape[1]), W.dtype)
+    return _with_weights(_row(indices, values, W.dtype), places, wide, W)
+
+
 def by_sparse(X: sp.csr_matrix, W: sp.csr_matrix) -> AnyFloats:
     """As :func:`by_dense`; the zeros of W add nothing."""
     scores = np.zeros((X.shape[0], W.shape[1]), W.dtype)
-    _add_sparse(*_rows(X, W.dtype), *map(_fixed, (W.indptr, W.indices, W.data)), scores)
+    _add_sparse(sparse_products(X, W), scores)
     return scores
 
 
 def one_by_sparse(indices: NDArray[np.integer], values: AnyFloats, W: sp.csr_matrix) -> AnyFloats:
     """The scores of one example, shape (n_classes,): a row of :func:`by_sparse`."""
     scores: AnyFloats = np.zeros((1, W.shape[1]), W.dtype)
-    _add_sparse(*_row(indices, values, W.dtype), *map(_fixed, (W.indptr, W.indices, W.data)), scores)
+    _add_sparse(one_sparse_product(indices, values, W), scores)
     return np.asarray(scores[0])
+
+
+def _with_weights(
+    rows: tuple[Array, Array, Array], places: Ints32, wide: AnyFloats, W: sp.csr_matrix
+) -> SparseProducts:
+    return SparseProducts(*rows, places, wide, *map(_fixed, (W.indptr, W.indices, W.data)))
 
 
 def _rows(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
@@ -157,19 +209,23 @@ def _add_eight(f: AnyFloats, W: AnyFloats, at: Ints32, x: AnyFloats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _add_sparse(
-    indptr: Ints,
-    indices: Ints32,
-    values: AnyFloats,
-    begins: Array,
-    classes: Array,
-    weights: AnyFloats,
-    scores: AnyFloats,
-) -> None:
-    """scores += X W, of W's rows by their beginnings, classes and weights."""
+def _add_sparse(products: SparseProducts, scores: AnyFloats) -> None:
+    """scores += X W."""
     for i in range(scores.shape[0]):
-        f = scores[i]
-        for p in range(indptr[i], indptr[i + 1]):
-            j, x = indices[p], values[p]
-            for k in range(begins[j], begins[j + 1]):
-                f[classes[k]] += x * weights[k]
+        add_products(products, i, scores[i])
+
+
+@njit(cache=True, nogil=True)
+def add_products(products: SparseProducts, i: int, f: AnyFloats) -> None:
+    """f += W' x_i."""
+    begins, classes, weights = products.begins, products.classes, products.weights
+    for p in range(products.indptr[i], products.indptr[i + 1]):
+        x, place = products.values[p], products.places[p]
+        if place >= 0:
+            w = products.wide[place]
+            for c in range(len(f)):
+                f[c] += x * w[c]
+            continue
+        j = products.indices[p]
+        for k in range(begins[j], begins[j + 1]):
+            f[classes[k]] += x * weights[k]

@@ -70,6 +70,7 @@ class ChosenMembers(Solver[Any]):
         """The model of the last step; its trials are those of the search. Raises ValueError for an earlier step."""
         model, (found, _) = self._search.model(state), Progress.resumed(self._state)
         model.record = {**model.record, **self._former.record(found)}
+        model.costs = self.params.costs_of(problem)
         model.report = {**model.report, "trials": float(np.isfinite(found.results[:, 0]).sum())}
         return model
 

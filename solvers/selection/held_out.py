@@ -66,7 +66,7 @@ def folds_of(problem: Problem, n_folds: int | None, fraction: float, seed: int) 
         folds = [Fold(np.flatnonzero(of_row != fold), np.flatnonzero(of_row == fold)) for fold in range(n_folds)]
         return [fold for fold in folds if len(fold.held_out)]
     out = stratified(y, fraction, seed)
-    held_out = _thinned(np.flatnonzero(out), MOST_SCORES // k, seed)
+    held_out = thinned(np.flatnonzero(out), MOST_SCORES // k, seed)
     return [Fold(np.flatnonzero(~out), held_out)] if len(held_out) else []
 
 
@@ -84,11 +84,11 @@ def _folds_of_sets(problem: Problem, n_folds: int | None, fraction: float, seed:
     folds = []
     for part in parts:
         train = np.setdiff1d(shuffled, part)
-        folds.append(Fold(train, _thinned(np.sort(part), MOST_SCORES // (k * len(parts)), seed)))
+        folds.append(Fold(train, thinned(np.sort(part), MOST_SCORES // (k * len(parts)), seed)))
     return [fold for fold in folds if len(fold.held_out)]
 
 
-def _thinned(rows: Ints, most: int, seed: int) -> Ints:
+def thinned(rows: Ints, most: int, seed: int) -> Ints:
     """``most`` of the rows at random, at least one, or all of them."""
     most = max(1, most)
     if len(rows) <= most:

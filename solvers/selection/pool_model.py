@@ -121,6 +121,11 @@ class PoolModel(Model):
         arrays: dict[str, Array] = dict(Parts(parts))
         return arrays | {"kinds": np.frombuffer(kinds, np.uint8), "coefficients": self.coefficients}
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, of the members."""
+        return sum(member.nbytes for member in self.members)
+
     @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "PoolModel":
         members = []

@@ -14,6 +14,7 @@ from solvers.metrics.confidence.reliability import Reliability
 from solvers.numerics.array_types import AnyFloats, Floats32, Ints
 from solvers.selection.held_out import MEASURES, Measure, measured
 from solvers.selection.later_places import LaterPlaces
+from solvers.selection.lighter_weights import lighter
 from solvers.selection.pool_model import PoolModel
 from solvers.selection.pooling import Pool, cautious, choose_pool, fit_pool, log_softmax, pooled
 from solvers.selection.tasks import Choice, Scores
@@ -38,7 +39,7 @@ class SingleLabels:
         self._problem, self._y = problem, problem.y[rows]
 
     def member(self, solver: Solver[Any], problem: Problem, state: State) -> Model:
-        return solver.model(problem, state)
+        return lighter(solver.model(problem, state), problem.X)
 
     def scores(self, model: Model, X: sp.csr_matrix, fold: int) -> AnyFloats:
         return model.scores(X)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import Array, Floats, Floats32, Ints32
@@ -45,6 +44,9 @@ class TemperatureScaling(NamedTuple):
         centre = float(entropy.mean())
         before = _loss(np.zeros(2), pooled, y, entropy - centre)[0]
         bounds = [(-MOST_SCALE, MOST_SCALE), (0.0, MOST_POWER)]
+        # imported here: every process that knows the methods would wait for it
+        from scipy.optimize import minimize
+
         found = minimize(_loss, np.zeros(2), (pooled, y, entropy - centre), method="L-BFGS-B", jac=True, bounds=bounds)
         if before - found.fun < WORTH * before + LEAST_GAIN / len(y):
             return None

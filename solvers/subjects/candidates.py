@@ -61,6 +61,23 @@ class Counts:
         counted = [(into @ each.astype(np.int32)).toarray() for each in (Y, named, Y.multiply(named).tocsr())]
         return cls(*(np.asarray(each, np.int32) for each in counted))
 
+    def moved(self, new_of_old: Ints, n_concepts: int) -> Counts:
+        """The counts by other numbers of concepts; those of concepts with one new number are added up.
+
+        Parameters
+        ----------
+        new_of_old : int64 array, shape (n_old_concepts,)
+            -1 of concepts whose counts are left out.
+        n_concepts : int
+        """
+        kept, found = new_of_old >= 0, []
+        for each in (self.has, self.names, self.both):
+            moved = np.zeros((len(each), n_concepts), np.int32)
+            for fold, counts in enumerate(each):
+                np.add.at(moved[fold], new_of_old[kept], counts[kept])
+            found.append(moved)
+        return Counts(*found)
+
     def without(self, fold: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The three counts over all folds but one."""
         left = [each.sum(axis=0, dtype=np.int64) for each in (self.has, self.names, self.both)]

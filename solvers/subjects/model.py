@@ -177,6 +177,36 @@ class SubjectModel(ClosedSetModel):
                 intercept += sign * of_name
         return Contributions(parts, float(intercept), additive=False)
 
+    def with_concepts(
+        self,
+        tree: Taxonomy,
+        names: NameBlock,
+        new_of_old: Ints,
+        rows: tuple[sp.csr_matrix, sp.csr_matrix] | None = None,
+    ) -> SubjectModel:
+        """The same machine and ranker over other concepts.
+
+        The kernel machine is linear in the labels of its rows, so a concept that takes the place of several has the sum
+        of their coefficients.
+        """
+        counts = self.counts.moved(new_of_old, tree.n_nodes)
+        if rows is not None:
+            labels, named = rows
+            counts = Counts.from_labels(labels.astype(np.int8), named, np.zeros(labels.shape[0], np.int64))
+        places = new_of_old[self.candidates.learnt]
+        kept = places >= 0
+        learnt, of = np.unique(places[kept], return_inverse=True)
+        shape = (int(kept.sum()), len(learnt))
+        merged = sp.csr_matrix((np.ones(len(of), np.float32), (np.arange(len(of)), of)), shape=shape)
+        machine = Machine(self.machine.X, np.asarray(self._coefficients[:, kept] @ merged).astype(np.float16))
+        n_best, n_alike = min(self.candidates.n_best, len(learnt)), self.candidates.n_alike
+        candidates = Candidates(learnt, tree.parent, sp.csr_matrix(names.alike[learnt]), n_best, n_alike)
+        n_features = names.first + N_COLUMNS * names.n_concepts + 1
+        kept_parts = self.basis, self.w, self.calibration
+        model = SubjectModel(tree, n_features, names, machine, candidates, counts, *kept_parts)
+        model.report, model.record, model.set_reliability = self.report, self.record, self.set_reliability
+        return model
+
     def _shares(self, terms: sp.csr_matrix, concept: int) -> Floats | None:
         """The share of each term in the machine's score of a concept; None where there is no such score."""
         at = int(np.searchsorted(self.candidates.learnt, concept))
@@ -216,7 +246,7 @@ class SubjectModel(ClosedSetModel):
 
     def _closed(self, own: Floats) -> Floats:
         if not self._flat:
-            subtrees.best_below(self.tree.parent, own)
+            subtrees.best_below(self.tree.parents, own)
         return own
 
     def arrays(self) -> dict[str, Array]:

@@ -259,7 +259,7 @@ COMMANDS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("hierarchies", "list"), "csv", {"items": [HIERARCHY]}),
     (("hierarchies", "show", "tree"), "2, 5", HIERARCHY),
     (("hierarchies", "show", "tree", "--parent", "root"), "science", NODES),
-    (("hierarchies", "retired", "tree"), "Buns   baking", RETIRED),
+    (("hierarchies", "retired", "tree"), "Buns   deprecated  baking", RETIRED),
     (("hierarchies", "changes", "tree", "--since", "old"), "weaving  root    craft", CHANGES),
     (("hierarchies", "delete", "tree"), "tree", {"deleted": "tree"}),
     (("hierarchies", "show", "tree", "--search", "sci"), "science", NODES),

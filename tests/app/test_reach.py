@@ -18,9 +18,9 @@ from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.datasets.schemas import CorrectionsRequest, ImportOptions, NewRows, TableSample
 from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
 from app.hierarchies.schemas import HierarchyOptions
-from app.jobs.request_schemas import CompressRequest, TuneRequest
+from app.jobs.request_schemas import AdoptRequest, CompressRequest, TuneRequest
 from app.jobs.schemas import JobPatch, PreviewRequest, TrainRequest
-from app.models.schemas import AliasTarget, RetentionRule, VersionPatch
+from app.models.schemas import AliasTarget, ModelAbout, RetentionRule, VersionPatch
 from app.predictions.inspection_schemas import NearestRequest
 from app.predictions.schemas import BatchPredictRequest, PredictRequest
 from app.remote.errors import ClientError
@@ -121,6 +121,10 @@ REACH: dict[str, tuple[Call, list[str]]] = {
         lambda c: c.models.version("x", 1),
         ["models", "show", "x", "--version", "1"],
     ),
+    "PATCH /models/{ref}": (
+        lambda c: c.models.describe("x", license="CC0-1.0"),
+        ["models", "describe", "x", "--license", "CC0-1.0"],
+    ),
     "PATCH /models/{ref}/versions/{number}": (
         lambda c: c.models.change("x", 1, notes="n"),
         ["models", "tag", "x", "1", "--notes", "n"],
@@ -160,6 +164,7 @@ REACH: dict[str, tuple[Call, list[str]]] = {
             "reliability": {"evaluation": "a"},
             "confusions": {"evaluation": "a"},
             "thresholds": {"model": "x", "version": 1},
+            "path": {"model": "x", "version": 1},
             "classes": {"dataset": "x"},
             "spread": {"dataset": "x", "of": "lengths"},
         }.items()
@@ -261,6 +266,7 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     EvaluateRequest: ("evaluate", {"kind": None}),
     ComparisonRequest: ("compare", {}),
     CompressRequest: ("models compress", {"kind": None}),
+    AdoptRequest: ("models adopt", {"kind": None}),
     BatchPredictRequest: ("predict-dataset", {"kind": None, "format": "output", "tags": "tag"}),
     SuggestRowsRequest: ("suggest-rows", {"kind": None, "tags": "tag"}),
     WrongLabelsRequest: ("wrong-labels", {"kind": None, "params": "param", "tags": "tag"}),
@@ -268,7 +274,7 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     PredictRequest: ("predict", {"instances": "file"}),
     ImportOptions: ("datasets upload", {}),
     TableSample: ("datasets columns", {"file": "path"}),
-    NewRows: ("datasets append", {"upload": "resume", "sha256": None}),
+    NewRows: ("datasets append", {"upload": "resume", "address": "path", "sha256": None}),
     HierarchyOptions: ("hierarchies upload", dict.fromkeys(HierarchyOptions.model_fields, "option_")),
     FeedbackRequest: ("feedback report", {}),
     FeedbackRowsRequest: ("feedback append", {}),
@@ -279,6 +285,7 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     KeyRequest: ("keys create", {"expires_at": "days"}),
     AliasTarget: ("models alias", {}),
     VersionPatch: ("models tag", {"tags": "set_"}),
+    ModelAbout: ("models describe", {}),
     RetentionRule: ("models retention", {}),
     ReviewRequest: ("reviews create", {}),
     ClaimRequest: ("reviews claim", {}),

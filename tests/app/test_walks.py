@@ -4,6 +4,7 @@ import asyncio
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -95,6 +96,8 @@ def test_a_request_passes_the_files_that_are_drawn(
 ) -> None:
     monkeypatch.setattr(short_cache, "REMEMBERED_SECONDS", 600.0)
     walk(app, secrets["editor"], REQUESTS["POST /models/{ref}/predict"])  # then key and model are remembered
+    while any(loaded.on_disk for loaded in app.state.models.loaded()):
+        time.sleep(0.001)
     files, called_back = walk(app, secrets["editor"], REQUESTS[name])
     assert set(files) - set(drawn("each")) == set(drawn(name))
     assert not {called for called in called_back if called.startswith(("datasets/", "jobs/"))}

@@ -31,7 +31,9 @@ TEXTS = b"".join(
 TABLE = b"label,width,height\n" + b"".join(b"%s,%d,%d\n" % row for row in [(b"flat", 9, 1), (b"tall", 1, 9)] * 10)
 
 
-def upload(client: TestClient, name: str, content: bytes, format: str | None, **query: str) -> dict[str, Any]:
+def upload(
+    client: TestClient, name: str, content: bytes, format: str | None, **query: str | list[str]
+) -> dict[str, Any]:
     """The dataset, imported or failed."""
     params = {"name": name, **({} if format is None else {"format": format}), **query}
     response = client.post("/api/v1/datasets", params=params, content=content)

@@ -396,26 +396,26 @@ def test_the_keyboard_alone_signs_in_skips_the_menu_and_goes_on(opened: Callable
     assert page.evaluate("document.activeElement.closest('main') !== null")
 
 
-def test_axe_finds_nothing_serious(page: Any, service: Service) -> None:
+@pytest.mark.parametrize("path", [*PAGES, "/sign-in"])
+def test_axe_finds_nothing_serious(page: Any, service: Service, path: str) -> None:
     axe = Path(__file__).parents[2] / "build/browser/node_modules/axe-core/axe.min.js"
     if not axe.exists():
         pytest.skip("axe-core is not installed: make test-browser")
-    for path in (*PAGES, "/sign-in"):
-        page.emulate_media(color_scheme="light")
-        page.goto(f"{service.url}{path}")
-        page.wait_for_load_state("networkidle" if path != "/" else "load")
-        page.evaluate("document.querySelectorAll('main details').forEach((each) => { each.open = true; })")
-        page.evaluate(axe.read_text())
-        found = page.evaluate("axe.run()")["violations"]
-        page.emulate_media(color_scheme="dark")
-        # of what axe looks at, colours alone are others in the dark
-        found += page.evaluate("axe.run({runOnly: ['color-contrast']})")["violations"]
-        serious = {
-            each["id"]: [node["html"][:200] for node in each["nodes"][:3]]
-            for each in found
-            if each["impact"] in ("serious", "critical")
-        }
-        assert serious == {}, path
+    page.emulate_media(color_scheme="light")
+    page.goto(f"{service.url}{path}")
+    page.wait_for_load_state("networkidle" if path != "/" else "load")
+    page.evaluate("document.querySelectorAll('main details').forEach((each) => { each.open = true; })")
+    page.evaluate(axe.read_text())
+    found = page.evaluate("axe.run()")["violations"]
+    page.emulate_media(color_scheme="dark")
+    # of what axe looks at, colours alone are others in the dark
+    found += page.evaluate("axe.run({runOnly: ['color-contrast']})")["violations"]
+    serious = {
+        each["id"]: [node["html"][:200] for node in each["nodes"][:3]]
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    }
+    assert serious == {}
 
 
 def test_a_recipe_shows_what_becomes_of_a_row_while_it_is_edited(page: Any, service: Service) -> None:

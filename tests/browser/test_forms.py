@@ -2,10 +2,12 @@
 
 import gzip
 import lzma
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pyarrow as pa
 import pytest
 from browsing import Service, picture, signed_in
@@ -214,3 +216,50 @@ def test_the_form_tells_a_corpus_of_annifs_from_a_table_where_it_can_unpack_it(
     page.get_by_role("button", name="Upload").click()
     page.locator("#histogram[data-points]").wait_for()
     assert client.datasets.get("packed-again").format == "annif"
+
+
+def test_costs_are_pasted_from_a_spreadsheet_and_every_c_is_asked_for(
+    page: Any, client: Client, service: Service
+) -> None:
+    labels = [each.label for each in client.datasets.statistics("foods").classes]
+    page.goto(f"{service.url}/train?dataset=foods")
+    page.get_by_label("Model", exact=True).fill("priced-foods")
+    page.get_by_text("Method and parameters").click()
+    page.get_by_label("Method", exact=True).select_option("crammer_singer")
+    costs = page.get_by_label("costs", exact=True)
+    costs.fill(f"{labels[0]}\t{labels[1]}\tmuch")
+    page.get_by_role("button", name="Train", exact=True).click()
+    page.get_by_text("Costs, line 1: expected label, answer, cost").first.wait_for()
+    costs.fill(f"label\tanswer\tcost\n{labels[0]}\t{labels[1]}\t7.5\n{labels[1]}\t{labels[0]}\t2\n")
+    page.get_by_role("button", name="Train", exact=True).click()
+    page.wait_for_url(re.compile("/jobs/[0-9a-f]{32}"))
+    request = client.jobs.get(page.url.rsplit("/", 1)[1]).request
+    assert request["params"]["costs"] == {labels[0]: {labels[1]: 7.5}, labels[1]: {labels[0]: 2.0}}
+    page.goto(f"{service.url}/train?dataset=foods")
+    page.get_by_text("Method and parameters").click()
+    page.get_by_label("Model", exact=True).fill("path-foods")
+    page.get_by_label("Method", exact=True).select_option("crammer_singer")
+    page.get_by_label("Gap at every C").fill("0.2")
+    page.get_by_role("button", name="Train", exact=True).click()
+    page.wait_for_url(re.compile("/jobs/[0-9a-f]{32}"))
+    assert client.jobs.get(page.url.rsplit("/", 1)[1]).request["every_c"]["eps"] == 0.2
+
+
+def test_a_sheet_and_the_rule_for_several_parents_are_chosen_for_label_trees(
+    page: Any, client: Client, service: Service, tmp_path: Path
+) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["read me"])
+    for row in (["parent", "child"], ["root", "a"], ["root", "b"], ["a", "c"], ["b", "c"]):
+        sheet = book["Codes"] if "Codes" in book.sheetnames else book.create_sheet("Codes")
+        sheet.append(row)
+    book.save(tmp_path / "codes.xlsx")
+    page.goto(f"{service.url}/hierarchies")
+    page.get_by_label("Sheet").wait_for(state="hidden")
+    page.get_by_label("Drop a file here").set_input_files(tmp_path / "codes.xlsx")
+    page.get_by_label("Path separator").wait_for(state="hidden")
+    page.get_by_label("Sheet").fill("Codes")
+    page.get_by_label("Labels with several parents").select_option("first")
+    page.get_by_role("button", name="Upload").click()
+    page.wait_for_url("**/hierarchies/codes")
+    assert client.hierarchies.get("codes").n_nodes == 3

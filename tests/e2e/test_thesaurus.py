@@ -20,7 +20,9 @@ def test_a_thesaurus_is_worked_with_and_gives_way_to_its_next_edition(tmp_path: 
         said = output_of(PROGRAMS + commands, tmp_path, service)
     assert re.search(r"^n_dropped +1 *$", said, re.MULTILINE)
     assert re.search(
-        r"^https://example.org/crafts/bread +Bread making +https://example.org/crafts/baking *$", said, re.MULTILINE
+        r"^https://example.org/crafts/bread +Bread making +deprecated +https://example.org/crafts/baking *$",
+        said,
+        re.MULTILINE,
     )
     assert re.search(r"^0 +https://example.org/crafts/baking +Backen +Baking ", said, re.MULTILINE)
     assert re.search(r"^0 +https://example.org/crafts/food +Essen +Food ", said, re.MULTILINE)

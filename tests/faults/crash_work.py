@@ -133,7 +133,7 @@ def bits() -> list[str]:
     digests = []
     with sessions()() as session:
         for name in MODELS:
-            model, _ = load_model(models.artefact(session, models.version(session, name).id) / "model")
+            model, _ = load_model(files().path(models.folder(session, models.version(session, name).id)) / "model")
             digest = hashlib.sha256()
             for key, array in sorted(model.arrays().items()):
                 digest.update(key.encode() + array.tobytes())

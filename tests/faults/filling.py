@@ -26,7 +26,7 @@ API = "/api/v1"
 
 
 def _files() -> list[str]:
-    return sorted(str(path.relative_to(home)) for path in settings().files.rglob("*"))
+    return sorted(str(path.relative_to(home)) for path in settings().files_folder.rglob("*"))
 
 
 def _state(client: TestClient) -> list[object]:

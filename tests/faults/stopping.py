@@ -4,7 +4,8 @@ import os
 import signal
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
@@ -14,11 +15,32 @@ def stop_between_transactions(pid: int, database: sessionmaker[Session]) -> None
     """A process that sleeps within a transaction keeps its locks, and nobody could take the job before it wakes."""
     for attempt in range(1, 101):
         os.kill(pid, signal.SIGSTOP)
+        _wait_until_stopped(pid)
         if not _holds_a_lock(database):
             return
         os.kill(pid, signal.SIGCONT)
         time.sleep(0.05 * attempt)  # ever longer: a busy machine lets it do nothing in a short time
     raise AssertionError("the process was never between transactions")
+
+
+def _wait_until_stopped(pid: int) -> None:
+    """A thread within a system call stops when it leaves it, and may have taken a lock in it."""
+    states = Path(f"/proc/{pid}/task")
+    if not states.is_dir():
+        time.sleep(0.2)
+        return
+    for _ in range(1000):
+        if all(_state(thread) in "Tt" for thread in states.iterdir()):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"process {pid} did not stop")
+
+
+def _state(thread: Path) -> str:
+    with suppress(OSError):  # it ended meanwhile
+        # after the command's name, which may hold spaces and parentheses
+        return (thread / "stat").read_text().rpartition(")")[2].split()[0]
+    return "T"
 
 
 def _holds_a_lock(database: sessionmaker[Session]) -> bool:

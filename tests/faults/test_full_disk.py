@@ -127,8 +127,8 @@ def test_a_dataset_that_the_database_has_no_room_for_leaves_no_folder(database: 
         assert failure is not None
         assert failure.status == 507
         n_kept = session.scalars(select(func.count()).select_from(tables.Dataset)).one()
-    assert len(list(settings().files.glob("datasets/*"))) == n_kept
-    assert list(settings().files.glob("incoming/*")) == []
+    assert len(list(settings().files_folder.glob("datasets/*"))) == n_kept
+    assert list(settings().files_folder.glob("incoming/*")) == []
 
 
 def _register_until_full(session: Session) -> None:
@@ -145,7 +145,7 @@ def test_an_upload_that_finds_no_room_is_forgotten(home: Path, monkeypatch: pyte
     with open("/dev/full", "wb", buffering=0) as full:
         os.dup2(full.fileno(), upload._file.fileno())
     upload.abort()
-    assert list(settings().files.glob("incoming/*")) == []
+    assert list(settings().files_folder.glob("incoming/*")) == []
 
 
 def _may_mount() -> bool:

@@ -1,9 +1,11 @@
 """Pull a plug anywhere: nothing acknowledged is lost, and the job ends the same."""
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from app.jobs import steps as job_steps
 from app.jobs.schemas import Job
 from app.models import service as models
 from app.store import tables
+from app.store.files import files
 from solvers.core.stored_models import load_model
 from workers.tasks import run
 
@@ -42,7 +45,7 @@ def _pid(job: Job) -> int:
 
 def _outcome(session: Session, model: str) -> Any:
     version = models.version(session, model)
-    loaded, _ = load_model(models.artefact(session, version.id) / "model", verify=True)
+    loaded, _ = load_model(files().local(f"{models.folder(session, version.id)}/model"), verify=True)
     steps = job_steps.steps(session, version.job, limit=10000).steps
     return (
         {name: array.tobytes() for name, array in loaded.arrays().items()},
@@ -97,7 +100,8 @@ def test_a_path_killed_after_a_version_has_each_version_once_and_the_same(
             assert (version.point, version.params["C"]) == (other.point, other.params["C"])
             assert (version.primal, version.dual, version.epochs) == (other.primal, other.dual, other.epochs)
             loaded, same = (
-                load_model(models.artefact(session, each.id) / "model", verify=True)[0] for each in (version, other)
+                load_model(files().path(models.folder(session, each.id)) / "model", verify=True)[0]
+                for each in (version, other)
             )
             for name, array in loaded.arrays().items():
                 assert array.tobytes() == same.arrays()[name].tobytes()
@@ -117,6 +121,31 @@ def test_a_job_along_a_tree_whose_process_is_killed_ends_the_same(
     assert job.attempt == 2
     with database() as session:
         assert _outcome(session, "m") == _outcome(session, "whole")
+
+
+@pytest.mark.slow
+@on_sqlite
+def test_a_machine_that_is_lost_with_its_disk_is_replaced_where_files_are_in_a_bucket(
+    workers: Any,
+    bucket: Any,
+    configure: Callable[..., None],
+    database: sessionmaker[Session],
+    long_job: Callable[..., str],
+    until: Until,
+    tmp_path: Path,
+) -> None:
+    configure(cache=tmp_path / "lost")
+    workers.start()
+    job_id = long_job()
+    until(job_id, _has_checkpoint(database))
+    workers.end()
+    shutil.rmtree(tmp_path / "lost")
+    configure(cache=tmp_path / "new")
+    workers.start()
+    job = until(job_id, lambda job: job.state == "succeeded")
+    assert job.attempt == 2
+    assert "checkpoint_unusable" not in workers.log()
+    _same_as_uninterrupted(database, long_job, until)
 
 
 @pytest.mark.slow

@@ -121,7 +121,7 @@ class Service:
     def outcome(self, model: str) -> Any:
         with self.sessions() as session:
             version = models.version(session, model)
-            loaded, _ = load_model(models.artefact(session, version.id) / "model", verify=True)
+            loaded, _ = load_model(files().path(models.folder(session, version.id)) / "model", verify=True)
             steps = job_steps.steps(session, version.job, limit=10_000).steps
         return (
             {name: array.tobytes() for name, array in loaded.arrays().items()},
@@ -324,7 +324,7 @@ def test_a_job_whose_pool_is_gone_for_good_goes_on_in_those_that_are_left(servic
     service.until(alone, lambda job: job.state == "succeeded")
     with service.sessions() as session:
         fewer, whole = (models.version(session, name) for name in ("fewer", "alone"))
-        _, details = load_model(models.artefact(session, fewer.id) / "model", verify=True)
+        _, details = load_model(files().path(models.folder(session, fewer.id)) / "model", verify=True)
     assert [shard["classes"] for shard in details["shards"]] == [10, 10]
     assert fewer.gap <= TOL
     assert fewer.primal == pytest.approx(whole.primal, rel=TOL)

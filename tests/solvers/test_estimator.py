@@ -362,3 +362,14 @@ def test_the_older_name_of_the_solver_is_accepted_with_a_warning():
     with pytest.deprecated_call(match="solver"):
         assert named.method == "weston_watkins"
     assert clone(named).solver == "weston_watkins"
+
+
+def test_a_hierarchy_may_have_several_parents_where_the_method_takes_graphs():
+    edges = [("root", "craft"), ("root", "food"), ("craft", "baking"), ("food", "baking")]
+    y = [["baking"], ["food"], []] * 8
+    X = np.eye(3)[np.arange(24) % 3] * 5
+    model = PolymarginClassifier("hm3", hierarchy=edges, C=10.0).fit(X, y)
+    assert model.predict(X[:3]) == [["craft", "food", "baking"], ["food"], []]
+    assert len(model.orphans_) == 16  # baking comes without both parents
+    with pytest.raises(ProblemError, match="weston_watkins needs a label tree, but 'baking' has 2 parents"):
+        PolymarginClassifier("weston_watkins", hierarchy=edges).fit(X, ["craft", "food", "baking"] * 8)

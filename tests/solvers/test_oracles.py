@@ -86,8 +86,9 @@ def test_boosting_reaches_the_optimum_over_all_weak_learners(name, C):
     )
 
 
-# tests that hold methods over sets of labels and label trees against a convex solver
+# tests that hold methods over sets of labels and label trees, and of two levels, against a convex solver
 SETS = {
+    "hard_margin": "linear/test_hard_margin.py",
     "hm3": "hierarchical/test_hm3.py",
     "node_svm": "hierarchical/test_node_machines.py",
     "hierarchical_svm": "hierarchical/test_node_machines.py",

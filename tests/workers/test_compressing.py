@@ -25,7 +25,7 @@ from app.jobs.request_schemas import CompressRequest
 from app.jobs.schemas import Job, TrainRequest
 from app.models import aliases
 from app.models import service as models
-from app.models.schemas import ModelVersion
+from app.models.schemas import ModelAbout, ModelVersion
 from app.predictions.model_cache import ModelCache, load_version
 from app.store.files import files
 from solvers.core.stored_models import load_model
@@ -84,7 +84,7 @@ def test_a_copy_in_half_precision_is_a_version_with_lineage_its_loss_and_no_cert
     assert copied_from.loss_low <= copied_from.error - copied_from.error_source <= copied_from.loss_high
     assert copied_from.memory_bytes < copied_from.memory_bytes_source
     with database() as session:
-        folder = models.artefact(session, copy.id)
+        folder = files().path(models.folder(session, copy.id))
         model, lineage = load_model(folder / "model", verify=True)
     assert model.arrays()["W"].dtype == np.float16
     assert (lineage["copy_of"]["version"], lineage["copy_of"]["version_sha256"]) == (1, source.sha256)
@@ -181,7 +181,7 @@ def test_the_card_says_that_the_certificate_is_the_sources(
 ) -> None:
     dataset()
     _trained(database)
-    card = model_card(_copied(database, prune_share=0.5), "sparse", "linear")
+    card = model_card(_copied(database, prune_share=0.5), "sparse", "linear", ModelAbout())
     assert "smaller copy of version 1" in card
     assert "it has no certificate" in card
 

@@ -48,7 +48,8 @@ def _outcome(database: sessionmaker[Session], model: str) -> Any:
     with database() as session:
         made = models.versions(session, model)[::-1]
         arrays = [
-            load_model(models.artefact(session, version.id) / "model", verify=True)[0].arrays() for version in made
+            load_model(files().path(models.folder(session, version.id)) / "model", verify=True)[0].arrays()
+            for version in made
         ]
         curve = job_steps.steps(session, made[0].job, limit=10000).steps
         result = jobs.get(session, made[0].job).result
@@ -88,7 +89,7 @@ def test_a_path_makes_a_version_for_each_c_with_its_lineage(
         mine = [step for step in steps if step.point == version.point]
         assert (mine[-1].primal, mine[-1].epoch) == (version.primal, version.epochs)
         with database() as session:
-            _, details = load_model(models.artefact(session, version.id) / "model", verify=True)
+            _, details = load_model(files().path(models.folder(session, version.id)) / "model", verify=True)
         assert (details["params"]["C"], details["point"]) == (version.params["C"], version.point)
         assert details["primal"] == version.primal
     assert [step.number for step in steps] == list(range(len(steps)))

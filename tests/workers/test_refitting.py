@@ -17,9 +17,10 @@ from app.exports.model_cards import model_card
 from app.jobs import service as jobs
 from app.jobs.schemas import Job, TrainRequest
 from app.models import service as models
-from app.models.schemas import ModelVersion
-from app.models.versions import measured_folder
+from app.models.schemas import ModelAbout, ModelVersion
+from app.models.versions import MEASURED
 from app.store import tables
+from app.store.files import files
 from solvers.core.base import Solver
 from solvers.core.stored_models import load_model
 from workers.phases import driving, preparation, refitting
@@ -50,9 +51,8 @@ def trained(database: Database, **changes: Any) -> tuple[Job, ModelVersion]:
 
 def arrays(database: Database, version: ModelVersion, measured: bool = False) -> dict[str, bytes]:
     with database() as session:
-        folder = models.artefact(session, version.id)
-    beside = measured_folder(folder) if measured else folder
-    assert beside is not None
+        folder = files().path(models.folder(session, version.id))
+    beside = folder / MEASURED if measured else folder
     return {name: np.asarray(a).tobytes() for name, a in load_model(beside / "model", verify=True)[0].arrays().items()}
 
 
@@ -86,7 +86,7 @@ def test_the_served_model_is_trained_on_all_rows_and_measured_by_its_twin(
     assert version.refit.summary == (
         "Measured on 12 rows by the same recipe trained on the other 48; served: trained on all 60."
     )
-    assert version.refit.summary in model_card(version, "sparse", "linear")
+    assert version.refit.summary in model_card(version, "sparse", "linear", ModelAbout())
 
 
 @on_sqlite
@@ -179,7 +179,7 @@ def test_where_all_rows_do_not_fit_the_measured_model_is_published(
     assert version.refit.reason in version.refit.summary
     assert version.n_train == version.refit.n_served == 48
     with database() as session:
-        assert measured_folder(models.artefact(session, version.id)) is None
+        assert not (files().path(models.folder(session, version.id)) / MEASURED).exists()
     assert not evaluated(database).measured_model
 
 

@@ -43,7 +43,7 @@ def _submit(database: sessionmaker[Session], model: str, solver: str = "weston_w
 def _outcome(database: sessionmaker[Session], model: str) -> Any:
     with database() as session:
         version = models.version(session, model)
-        loaded, _ = load_model(models.artefact(session, version.id) / "model", verify=True)
+        loaded, _ = load_model(files().path(models.folder(session, version.id)) / "model", verify=True)
         curve = job_steps.steps(session, version.job, limit=10000).steps
     return (
         {name: array.tobytes() for name, array in loaded.arrays().items()},
@@ -87,6 +87,36 @@ def test_a_job_given_back_in_the_middle_ends_bit_for_bit_the_same(
     assert _outcome(database, "m") == _outcome(database, "whole")
 
 
+@on_sqlite
+@pytest.mark.parametrize("after", [4, 12])
+def test_a_path_over_all_c_given_back_anywhere_ends_bit_for_bit_the_same(
+    after: int,
+    database: sessionmaker[Session],
+    dataset: Callable[..., str],
+    interrupt: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dataset()
+
+    def submit(model: str) -> str:
+        asked = {"dataset": "digits", "solver": "weston_watkins", "model": model, "every_c": {"high": 10.0}}
+        with database() as session:
+            return jobs.submit(session, TrainRequest.model_validate(asked)).id
+
+    run(submit("whole"))
+    with monkeypatch.context():
+        job_id = submit("m")
+        interrupt(after)
+        run(job_id)
+        with database() as session:
+            assert jobs.get(session, job_id).state == "queued"
+    monkeypatch.setattr(draining, "requested", lambda: False)
+    run(job_id)
+    assert _outcome(database, "m") == _outcome(database, "whole")
+    with database() as session:
+        assert models.path_over_c(session, "m", 1) == models.path_over_c(session, "whole", 1)
+
+
 def test_a_crash_before_the_last_commit_leaves_nothing_and_the_job_ends_once(
     database: sessionmaker[Session], dataset: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,7 +143,7 @@ def test_a_crash_before_the_last_commit_leaves_nothing_and_the_job_ends_once(
         orphan = f"models/{job_id}.1"
         assert files().path(orphan).exists()
         assert sweeping.tidy(session, files()) == [orphan]
-        assert models.artefact(session, models.version(session, "m").id).exists()
+        assert files().path(models.folder(session, models.version(session, "m").id)).exists()
 
 
 def _damage(job_id: str) -> None:

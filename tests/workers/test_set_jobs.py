@@ -71,7 +71,7 @@ def test_a_model_over_sets_is_that_of_the_library_with_measures_of_each_level(
         job = jobs.get(session, _trained(session, solver=solver, refit=False))
         assert (job.state, job.error) == ("succeeded", None)
         version = models.version(session, "m")
-        folder = models.artefact(session, version.id)
+        folder = files().path(models.folder(session, version.id))
         row = session.get(tables.Dataset, tagged)
         assert row is not None
         assert row.path is not None

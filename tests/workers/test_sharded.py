@@ -86,7 +86,7 @@ def published(database: Database, id: str, model: str = "m") -> tuple[Any, Model
     assert job.state == "succeeded", job.error
     with database() as session:
         version = models.version(session, model)
-        loaded, details = load_model(models.artefact(session, version.id) / "model", verify=True)
+        loaded, details = load_model(files().path(models.folder(session, version.id)) / "model", verify=True)
     return version, loaded, details
 
 

@@ -8,15 +8,19 @@ import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.datasets import service as datasets
+from app.errors import Conflict, InvalidInput, NotFound
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluateRequest
-from app.exports import archives
+from app.exports import archive_imports, archives
+from app.exports.model_cards import model_card
 from app.formats.hierarchies.vocabulary import Label, Vocabulary
 from app.hierarchies import service as hierarchies
 from app.jobs import service as jobs
-from app.jobs.request_schemas import TuneRequest
-from app.jobs.schemas import TrainRequest
+from app.jobs.request_schemas import AdoptRequest, TuneRequest
+from app.jobs.schemas import Job, TrainRequest
 from app.models import service as models
+from app.models.schemas import ModelAbout
 from app.predictions import thresholds
 from app.predictions.drift import drift
 from app.predictions.model_cache import ModelCache
@@ -24,8 +28,10 @@ from app.predictions.read_columns import read_columns
 from app.predictions.schemas import PredictResponse
 from app.predictions.service import predict
 from app.protocols.adapter import reads_texts
+from app.store.files import files
 from solvers.core.model import Model
 from solvers.labels.taxonomy import Taxonomy
+from solvers.subjects.model import SubjectModel
 from workers.job_kinds import tuning
 from workers.job_kinds.trial_rows import Fold
 from workers.tasks import run
@@ -53,13 +59,13 @@ def _train(session: Session, solver: str, **params: Any) -> None:
     assert jobs.get(session, job.id).error is None
 
 
-def _evaluate(session: Session) -> None:
-    evaluation = EvaluateRequest(kind="evaluate", model="m", dataset="crafts", part="all")
+def _evaluate(session: Session, unknown_rows: int = 0, dataset: str = "crafts") -> None:
+    evaluation = EvaluateRequest(kind="evaluate", model="m", dataset=dataset, part="all")
     job = jobs.submit(session, evaluation)
     run(job.id)
     assert jobs.get(session, job.id).error is None
-    (found,) = evaluations.page(session).items
-    assert found.unknown_rows == 0
+    found = evaluations.page(session).items[0]
+    assert found.unknown_rows == unknown_rows
 
 
 @pytest.fixture
@@ -133,6 +139,56 @@ def test_a_model_that_reads_terms_alone_is_served_without_names(database: sessio
     assert answer["top"][0]["label"] == "u:weaving"
 
 
+@pytest.mark.parametrize(
+    ("columns", "text", "solver"),
+    [
+        ({}, {"fields": {"title": {"weight": 2}, "body": {"max_words": 30}}}, "subjects"),
+        ({"number_columns": ("year",)}, {"fields": {"title": {"weight": 2}}}, "subjects"),
+        pytest.param({"number_columns": ("year",)}, {}, "subjects", marks=pytest.mark.slow),
+        pytest.param({}, {"fields": {"title": {"weight": 2}}}, "auto", marks=pytest.mark.slow),
+    ],
+)
+def test_names_are_found_in_the_columns_of_records(
+    database: sessionmaker[Session],
+    second: None,
+    dataset: Callable[..., str],
+    columns: dict[str, Any],
+    text: dict[str, Any],
+    solver: str,
+) -> None:
+    rows = [json.loads(line) for line in _rows().splitlines()]
+    years = {"year": 1999} if columns else {}
+    records = [{"title": row["text"].partition(" with")[0], "body": row["text"]} | years for row in rows]
+    lines = (json.dumps({**record, "label": row["label"]}) for record, row in zip(records, rows, strict=True))
+    dataset("\n".join(lines), "titled", "jsonl", text_columns=("title", "body"), **columns)
+    request = {"dataset": "titled", "hierarchy": "tree", "model": "m", "solver": solver, "seed": 1, "text": text}
+    if solver == "auto":
+        request["params"] = {"candidates": [{"solver": "subjects"}], "folds": 1}
+    with database() as session:
+        job = jobs.submit(session, TrainRequest.model_validate(request))
+        run(job.id)
+        assert jobs.get(session, job.id).error is None
+    loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
+    assert loaded.features.kind == "named_table"
+    assert not reads_texts(loaded)
+    with database() as session:
+        assert read_columns(session, loaded, 10).text_columns == ["title", "body"]
+        assert models.of_texts(session, [models.version(session, "m")]) == set()
+        _evaluate(session, dataset="titled")
+    record = {"title": "On glazing", "body": "Words."} | years
+    answer = predict(loaded, {"instances": [{"record": record}], "top_k": 3, "explain": 5}, 100)
+    PredictResponse.model_validate(answer)
+    assert answer["predictions"][0]["top"][0]["label"] == "u:glazing"
+    assert "name of Glazing: hits" in json.dumps(answer["predictions"][0]["explanation"])
+    with database() as session:
+        job = _adopt(session)
+        assert job.error is None, job.error.detail
+        assert b"".join(archives.make(session, "m", 2).blocks())
+    adopted = ModelCache(database, 1 << 30).get(("default", "m", None, None))
+    found = predict(adopted, {"instances": [{"record": record | {"title": "Felting"}}]}, 100)["predictions"][0]
+    assert found["top"][0]["label"] == "u:felting"
+
+
 @pytest.mark.parametrize("solver", ["subjects", pytest.param("auto", marks=pytest.mark.slow)])
 def test_trials_of_a_tuning_find_names(
     database: sessionmaker[Session], crafts: None, solver: str, monkeypatch: pytest.MonkeyPatch
@@ -160,3 +216,129 @@ def test_trials_of_a_tuning_find_names(
     assert sorted(measured) == ["named_text", "text"]
     with database() as session:
         assert models.version(session, "m").request["text"]["lemmas"] == ["en"]
+
+
+# a second edition: soup has another id, weaving and knitting are one, pottery is gone, and felting and welding are new
+GONE, MERGED = "u:pottery", "u:textile"
+SECOND = ["baking", "carving", "dyeing", "brewing", "glazing", "tanning", "felting", "welding"]
+
+
+@pytest.fixture
+def second(database: sessionmaker[Session], crafts: None) -> None:
+    labels = {f"u:{name}": Label(names={"en": name.title()}) for name in SECOND}
+    labels |= {
+        MERGED: Label(names={"en": "Textile"}, alternatives={"en": ("Weaving", "Knitting")}),
+        "u:stew": Label(names={"en": "Soup"}),
+    }
+    retired = {"u:weaving": Label(replaced_by=(MERGED,)), "u:knitting": Label(replaced_by=(MERGED,))}
+    retired |= {"u:soup": Label(replaced_by=("u:stew",)), GONE: Label()}
+    edges = [("root", "u:craft"), *(("u:craft", label) for label in labels)]
+    with database() as session:
+        vocabulary = Vocabulary(Taxonomy.from_edges(edges), labels, retired, [])
+        hierarchies.register(session, "second", "skos", vocabulary)
+
+
+def _adopt(session: Session, **changes: Any) -> Job:
+    request = {"kind": "adopt", "model": "m", "hierarchy": "second"} | changes
+    job = jobs.submit(session, AdoptRequest.model_validate(request))
+    run(job.id)
+    return jobs.get(session, job.id)
+
+
+@pytest.mark.parametrize("solver", ["subjects", pytest.param("auto", marks=pytest.mark.slow)])
+def test_a_version_adopts_an_edition_and_answers_new_concepts(
+    database: sessionmaker[Session], second: None, solver: str
+) -> None:
+    with database() as session:
+        _train(session, solver, **({} if solver == "subjects" else {"candidates": [{"solver": "subjects"}]}))
+        source = models.version(session, "m")
+        job = _adopt(session)
+        assert job.error is None, job.error.detail
+        version = models.version(session, "m")
+        assert (version.version, version.n_classes) == (2, 1 + 10)
+        edition = version.edition_of
+        assert edition is not None
+        assert (edition.version, edition.version_sha256, edition.gap) == (1, source.sha256, source.gap)
+        # of the source's eleven concepts six stay, craft among them, two become one, and one has another id
+        assert (edition.appeared, edition.gone, edition.merged) == (2, 1, 2)
+        assert 0 <= edition.agreement <= 1
+        assert edition.gain_low <= edition.ndcg - edition.ndcg_source <= edition.gain_high
+        assert version.metrics["test"].keys() == source.metrics["test"].keys()
+        assert version.metrics["test"]["ndcg@10"] == pytest.approx(edition.ndcg)
+        assert (version.request["hierarchy"], version.request["unknown_labels"]) == ("second", "drop")
+        assert version.hierarchy != source.hierarchy
+        _evaluate(session, sum(GONE in line for line in _rows().splitlines()))
+        content = b"".join(archives.make(session, "m", 2).blocks())
+    cache = ModelCache(database, 1 << 30)
+    loaded = cache.get(("default", "m", None, None))
+    for text, label, seen in (("Felting, day 3", "u:felting", False), ("The soup with a pot, day 2", "u:stew", True)):
+        first = _ask(loaded, text, top_k=3)["predictions"][0]["labels"][0]
+        assert (first["label"], first.get("seen", True)) == (label, seen)
+    best = _ask(loaded, "The weaving with a loom, day 2", top_k=2)["predictions"][0]["top"][0]
+    assert best["label"] == MERGED
+    model = loaded.model
+    assert isinstance(model, SubjectModel)
+    was = cache.get(("default", "m", 1, None)).model
+    assert isinstance(was, SubjectModel)
+    places, before = loaded.places, {label: int(was.counts.has[0, at]) for at, label in enumerate(was.classes)}
+    # no row has both of weaving and knitting counted twice
+    assert before["u:weaving"] < model.counts.has[0, places[MERGED]] <= before["u:weaving"] + before["u:knitting"]
+    assert model.counts.has[0, places["u:stew"]] == before["u:soup"]
+    assert model.counts.names[0, places["u:felting"]] == 0
+    with database() as session:
+        upload = files().upload()
+        upload.write(content)
+        with archive_imports.unpacked(session, upload, lambda: None) as archive:
+            taken = archive_imports.register(session, archive, "elsewhere")
+        assert taken.edition_of == edition
+        assert "adopted another edition" in model_card(taken, "named_text", "subjects", ModelAbout())
+
+
+def test_an_edition_that_is_the_same_changes_no_answer(database: sessionmaker[Session], crafts: None) -> None:
+    labels = {f"u:{name}": Label(names={"en": name.title()}) for name in NAMES}
+    with database() as session:
+        hierarchies.register(session, "again", "skos", Vocabulary(Taxonomy.from_edges(EDGES), labels, {}, []))
+        _train(session, "subjects")
+        job = _adopt(session, hierarchy="again")
+        assert job.error is None, job.error.detail
+        source, version = models.version(session, "m", 1), models.version(session, "m", 2)
+        edition = version.edition_of
+        assert edition is not None
+        assert (edition.appeared, edition.gone, edition.merged, edition.agreement) == (0, 0, 0, 1.0)
+        assert version.metrics["test"] == source.metrics["test"]
+        assert version.request["unknown_labels"] == source.request["unknown_labels"]
+    cache = ModelCache(database, 1 << 30)
+    X = cache.get(("default", "m", 1, None)).features.transform(["The weaving with a loom, day 2", "Glazing"])
+    before, after = (cache.get(("default", "m", number, None)).model.scores(X) for number in (1, 2))
+    np.testing.assert_array_equal(after, before)
+
+
+def test_counts_follow_where_the_training_rows_are_gone(database: sessionmaker[Session], second: None) -> None:
+    with database() as session:
+        _train(session, "subjects")
+        datasets.delete(session, "crafts", force=True)
+        with pytest.raises(InvalidInput):
+            _adopt(session)
+    cache = ModelCache(database, 1 << 30)
+    was = cache.get(("default", "m", 1, None)).model
+    assert isinstance(was, SubjectModel)
+    moved = was.counts.moved(np.array([0, 1, *range(1, len(was.classes) - 2), -1]), len(was.classes) - 2)
+    assert moved.has[0, 1] == was.counts.has[0, 1] + was.counts.has[0, 2]
+    assert moved.has.sum() == was.counts.has.sum() - was.counts.has[0, -1]
+
+
+def test_what_cannot_adopt_an_edition_says_why(database: sessionmaker[Session], second: None) -> None:
+    with database() as session:
+        _train(session, "subjects")
+        with pytest.raises(Conflict, match="already has the concepts of tree"):
+            _adopt(session, hierarchy="tree")
+        with pytest.raises(NotFound):
+            _adopt(session, hierarchy="third")
+        _train(session, "node_svm")
+        with pytest.raises(InvalidInput) as refused:
+            _adopt(session)
+        assert "does not find concepts by their names" in refused.value.errors[0].detail
+        _train(session, "auto", candidates=[LINEAR], folds=1)
+        job = _adopt(session)
+        assert job.error is not None
+        assert "train on the new edition" in job.error.detail

@@ -56,7 +56,7 @@ def test_a_job_ends_with_a_version_that_can_be_traced(
     assert set(version.metrics) == {"train", "test"}
     assert version.metrics["test"]["error"] < version.metrics["test"]["majority_error"]
     with database() as session:
-        folder = models.artefact(session, version.id)
+        folder = files().path(models.folder(session, version.id))
     model, details = load_model(folder / "model", verify=True)
     assert model.classes == ("class0", "class1", "class2")
     assert details["dataset_sha256"] == version.dataset_sha256
@@ -115,7 +115,7 @@ def test_steps_tell_the_measures_of_their_method(
         run(job.id)
         steps = job_steps.steps(session, job.id).steps
         version = models.version(session, "m")
-        folder = models.artefact(session, version.id)
+        folder = files().path(models.folder(session, version.id))
         plain = jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="n"))
         run(plain.id)
         assert all(step.measures == {} for step in job_steps.steps(session, plain.id).steps)
@@ -142,7 +142,7 @@ def test_texts_are_learnt_from_the_training_part_alone(
         )
         run(jobs.submit(session, request).id)
         version = models.version(session, "m")
-        folder = models.artefact(session, version.id)
+        folder = files().path(models.folder(session, version.id))
     arrays, manifest = Files(folder).load_arrays("features")
     features = load_features(manifest["kind"], manifest["params"], arrays)
     names = features.names()

@@ -65,7 +65,7 @@ def test_a_model_along_a_tree_is_that_of_the_library_with_measures_of_each_level
         job = jobs.get(session, _trained(session, solver=solver, params=params, refit=False))
         assert (job.state, job.error, job.hierarchy) == ("succeeded", None, hierarchy_id)
         version = models.version(session, "m")
-        folder = models.artefact(session, version.id)
+        folder = files().path(models.folder(session, version.id))
         row = session.get(tables.Dataset, dataset_id)
         assert row is not None
         assert row.path is not None

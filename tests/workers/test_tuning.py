@@ -11,6 +11,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.access import quotas
+from app.datasets.rows import class_counts
 from app.errors import Conflict, InvalidInput
 from app.features.text import TextFeatures
 from app.jobs import leases, tunings
@@ -86,7 +87,7 @@ def test_the_best_trial_is_trained_on_all_rows_and_published(
     assert (job.result.trial, job.result.measures) == (trials[0].number, trials[0].measures)
     with database() as session:
         version = models.version(session, "m")
-        _, manifest = load_model(models.artefact(session, version.id) / "model")
+        _, manifest = load_model(files().path(models.folder(session, version.id)) / "model")
     assert (version.job, version.dataset, version.n_train, version.seed) == (id, dataset_id, 60, 5)
     assert version.refit is not None
     assert version.refit.n_measured == 48
@@ -138,7 +139,7 @@ def test_two_workers_find_what_one_finds(database: sessionmaker[Session], datase
         thread.join()
     assert _seen(_trials(database, first)) == _seen(_trials(database, second))
     with database() as session:
-        folders = [models.artefact(session, models.version(session, name).id) for name in ("one", "two")]
+        folders = [files().path(models.folder(session, models.version(session, name).id)) for name in ("one", "two")]
     a, b = (load_model(folder / "model")[0].arrays() for folder in folders)
     assert all(np.array_equal(a[name], b[name]) for name in a)
 
@@ -384,6 +385,52 @@ def test_a_search_of_auto_may_be_a_trial_and_is_measured_along_the_tree(
     # less of it is better
     assert trials[0].value <= trials[1].value
     assert all("log_loss" in each.measures for each in trials)
+
+
+@on_sqlite
+def test_trials_of_any_method_are_measured_by_the_costs_of_the_tuning(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset()
+    with database() as session:
+        labels = class_counts(session.scalars(select(tables.DatasetVersion)).one()).labels
+    costs = {label: {labels[0]: 50.0} for label in labels[1:]}
+    priced = {"solver": "crammer_singer", "params": {"costs": costs}}
+    space = [{"solver": "weston_watkins", "grid": {"C": [0.01, 1.0]}}, priced]
+    id = _submit(database, space, costs=costs, other_cost=2.0)
+    job = _work(database, id)
+    assert (job.state, job.request["measure"]) == ("succeeded", "cost")
+    trials = _trials(database, id)
+    assert [each.value for each in trials] == sorted(each.measures["cost"] for each in trials)
+    for each in trials:
+        wrong = 1.0 - each.measures["accuracy"]
+        assert 2.0 * wrong <= each.measures["cost"] + 1e-12 <= 50.0 * wrong + 2e-12
+    # as expected by the probabilities, which only auto has
+    auto = {"solver": "auto", "params": {"candidates": [{"solver": "centroids"}], "folds": 2}}
+    id = _submit(database, [auto], costs=costs, measure="least_cost")
+    assert _work(database, id).state == "succeeded"
+    assert _trials(database, id)[0].value is not None
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("options", "pointer"),
+    [
+        ({"measure": "cost"}, "/measure"),
+        ({"other_cost": 2.0}, "/other_cost"),
+        ({"costs": {"nobody": {"x": 1.0}}}, "/costs"),
+        ({"costs": "tree"}, "/costs"),
+        ({"costs": {"0": {"1": -1.0}}}, "/costs/0/1"),
+        ({"costs": {"0": {"1": 3.0}}, "measure": "least_cost"}, "/measure"),
+    ],
+)
+def test_costs_that_do_not_fit_a_tuning_are_refused(
+    database: sessionmaker[Session], dataset: Callable[..., str], options: dict[str, Any], pointer: str
+) -> None:
+    dataset()
+    with pytest.raises(InvalidInput) as refused:
+        _submit(database, **options)
+    assert pointer in [item.pointer for item in refused.value.errors]
 
 
 @on_sqlite

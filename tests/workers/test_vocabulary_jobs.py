@@ -1,6 +1,7 @@
 """Jobs along a vocabulary: retired labels are mapped, sets are closed along all parents, answers have names."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluateRequest
 from app.formats.hierarchies.vocabulary import Dropped, Label, Vocabulary
 from app.hierarchies import service as hierarchies
+from app.hierarchies.trees import taxonomy
 from app.hierarchies.version_labels import KEPT, VersionLabels, of_details, of_hierarchy
 from app.jobs import service as jobs
 from app.jobs.schemas import TrainRequest
@@ -163,6 +165,54 @@ def test_sets_are_closed_along_all_parents(
     (prediction,) = predict(loaded, {"instances": [{"indices": [0], "values": [5.0]}]}, 10)["predictions"]
     found = {node["label"]: node.get("names", {}).get("de") for node in prediction["subtree"]}
     assert found == {"u:craft": "Handwerk", "u:bake": "Backen", "u:food": None}
+
+
+SETS = ("hm3", "node_svm", "hierarchical_svm", "hierarchical_rls", "kernel_ridge")
+
+
+@pytest.fixture
+def graph(database: sessionmaker[Session]) -> Taxonomy:
+    """The same with both parents, registered as ``graph``."""
+    tree = Taxonomy.from_graph([*EDGES, ("u:food", "u:bake")])
+    with database() as session:
+        shown = hierarchies.register(session, "graph", "skos", replace(VOCABULARY, tree=tree, dropped=[]))
+        assert (shown.n_several_parents, shown.n_dropped, shown.sha256) == (1, 0, tree.sha256)
+        assert taxonomy(session, shown.id) == tree
+    return tree
+
+
+@pytest.mark.parametrize("solver", SETS)
+def test_methods_for_sets_train_predict_and_are_measured_along_a_label_graph(
+    database: sessionmaker[Session], dataset: Callable[..., str], graph: Taxonomy, solver: str
+) -> None:
+    dataset(_rows(["u:roll", "u:soup"]), label_separator=",")
+    with database() as session:
+        _train(session, solver=solver, hierarchy="graph")
+        report = models.version(session, "m").report
+    assert (report["labels_added"], report["labels_mapped"]) == (60.0, 20.0)
+    loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
+    assert loaded.tree == graph
+    (prediction,) = predict(loaded, {"instances": [{"indices": [0], "values": [5.0]}]}, 10)["predictions"]
+    assert {node["label"] for node in prediction["subtree"]} == {"u:craft", "u:bake", "u:food"}
+    assert [label["label"] for label in prediction["labels"]] == ["u:bake"]
+
+
+def test_what_no_graph_can_be_used_for_is_refused_with_the_way_out(
+    database: sessionmaker[Session], dataset: Callable[..., str], graph: Taxonomy
+) -> None:
+    def refused(**changes: object) -> str:
+        with database() as session, pytest.raises(InvalidInput) as caught:
+            _train(session, hierarchy="graph", **changes)
+        (item,) = caught.value.errors
+        return f"{item.pointer}: {item.detail}"
+
+    dataset(_rows(["u:roll", "u:soup"]), name="ones")
+    assert "have one label" in refused(solver="hm3", dataset="ones")
+    dataset(_rows(["u:roll", "u:soup"]), label_separator=",")
+    said = refused(solver="hm3", params={"labelings": "all"})
+    assert said.startswith("/solver: hm3 with labelings=all needs a label tree, but labels of graph have several")
+    assert "upload it with tree=first or tree=deepest" in said
+    assert all(name in refused(solver="subjects") for name in SETS)
 
 
 def test_what_a_hierarchy_says_survives_a_manifest(database: sessionmaker[Session], kept: str) -> None:

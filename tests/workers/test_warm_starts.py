@@ -53,7 +53,7 @@ def test_a_version_begins_from_the_one_before_and_reaches_the_optimum_of_all_row
     assert warm.request["warm_start"] == "m@1"
     with database() as session:
         first, second = models.version(session, "m", 1), models.version(session, "m", 2)
-        _, lineage = load_model(models.artefact(session, second.id) / "model", verify=True)
+        _, lineage = load_model(files().path(models.folder(session, second.id)) / "model", verify=True)
         job = jobs.submit(session, EvaluateRequest(kind="evaluate", model="m", dataset="digits", resamples=0))
         run(job.id)
         found = evaluations.get(session, job.id)

@@ -13,6 +13,7 @@ from scipy.special import expit
 from app.hierarchies.label_facts import name_in
 from app.predictions.allowed_labels import among_allowed
 from app.predictions.answers import labels_of_sets
+from app.predictions.least_cost import check_least_cost, least_cost
 from app.predictions.model_cache import LoadedModel
 from app.predictions.schemas import BatchPredictRequest
 from app.predictions.service import limits
@@ -41,6 +42,7 @@ class Answers:
     def __init__(self, loaded: LoadedModel, request: BatchPredictRequest) -> None:
         self._loaded, self._top_k = loaded, request.top_k
         self.used, self._allowed = limits(loaded, request.model_dump(exclude_none=True), may_be_unsure=True)
+        self._by_cost = check_least_cost(loaded.model, request.model_dump(exclude_none=True))
         self._classes = pa.array(loaded.model.classes, pa.string())
         self._language = request.language or "en"
         self._model = f"{loaded.version.model}@{loaded.version.version}"
@@ -72,7 +74,8 @@ class Answers:
             see BatchPredictRequest.
         """
         columns: dict[str, Any] = {} if ids is None else {"id": pa.array(ids, pa.string())}
-        ranking = among_allowed(ranking, self._allowed)
+        if not self._by_cost:  # costs are expected by the probabilities of all labels
+            ranking = among_allowed(ranking, self._allowed)
         if ranking.sets is not None:
             answers, more = self._sets(ranking, ranking.sets.tocsr())
         else:
@@ -82,7 +85,8 @@ class Answers:
 
     def _labels(self, ranking: Ranking) -> tuple[dict[str, Any], dict[str, Any]]:
         """The columns of the labels, and those of their scores and paths."""
-        order = _order(ranking, self._top_k)
+        decided = least_cost(self._loaded.model, ranking.values, self._top_k, self._allowed) if self._by_cost else None
+        order = _order(ranking, self._top_k) if decided is None else decided.classes
         scores = np.take_along_axis(ranking.values, order, axis=1).astype(np.float64)
         columns: dict[str, Any] = {}
         more: dict[str, Any] = {}
@@ -100,6 +104,8 @@ class Answers:
             columns[f"probability{suffix}"] = pa.array(said, mask=unsaid)
             if place == 0:
                 columns |= self._sure(order[:, 0], ranking.values, np.minimum(np.exp(score), 1.0))
+            if decided is not None:
+                columns[f"expected_cost{suffix}"] = pa.array(decided.costs[:, place])
             more[f"score{suffix}"] = pa.array(score, mask=~np.isfinite(score))
         if self._loaded.tree is not None:
             more["path"] = self._paths.take(pa.array(order[:, 0]))

@@ -32,7 +32,7 @@ def append_rows(context: JobContext) -> None:
     base, source = newest_version(context, store)
     corpus = open_corpus(store, base.path)
     try:
-        parsed = parsed_file(store.path(source), {**request, **_reported(corpus, request), **_types(corpus, request)})
+        parsed = parsed_file(store.local(source), {**request, **_reported(corpus, request), **_types(corpus, request)})
     except FormatError as error:
         store.delete(source)  # no other attempt would read it
         raise not_readable(store, folder, error) from error

@@ -22,7 +22,7 @@ def correct_labels(context: JobContext) -> None:
     lease, store = context.lease, files()
     context.phase("loading")
     base, source = newest_version(context, store)
-    lines = [orjson.loads(line) for line in store.path(source).read_bytes().splitlines()]
+    lines = [orjson.loads(line) for line in store.read_bytes(source).splitlines()]
     corrections = {each["row"]: each["labels"] for each in lines if "labels" in each}
     deleted = {each["row"] for each in lines if each.get("delete")}
     corpus = open_corpus(store, base.path)

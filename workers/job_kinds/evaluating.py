@@ -19,10 +19,9 @@ from app.version import VERSION
 from solvers.metrics.evaluation import Evaluation
 from solvers.metrics.outcomes import Outcomes
 from workers.phases.driving import VERSIONS, require_same_version
-from workers.phases.evaluated_rows import EvaluatedRows, evaluated_rows
+from workers.phases.evaluated_rows import CHUNK_BYTES, MOST_ROWS, EvaluatedRows, evaluated_rows, job_tree
 from workers.running.job_context import Drained, JobContext
 
-CHUNK_BYTES, MOST_ROWS = 64 << 20, 4096
 # confused pairs that are kept of each level
 MOST_PAIRS = 1000
 _TIMED_ROWS, _TIMED_BATCHES = 256, 3
@@ -40,7 +39,7 @@ def evaluate(context: JobContext) -> None:
     request = EvaluateRequest.model_validate(context.lease.request)
     with threadpool_limits(1):
         context.phase("loading")
-        data = evaluated_rows(context, store, request)
+        data = evaluated_rows(context, store, request, job_tree(context))
         evaluation = _Scoring(context, store, data).run()
         context.phase("measuring", at_once=False, fraction=_SCORING)
         outcomes = Outcomes(evaluation, data.inverse, n_training=data.n_own)
@@ -84,7 +83,7 @@ class _Scoring:
     def _resumed(self) -> Evaluation:
         data = self._data
         model = data.loaded.model
-        evaluation = Evaluation(data.labels, data.truth, model.names_sets, model.ranks_own)
+        evaluation = Evaluation(data.labels, data.truth, model.names_sets, model.ranks_own, model.costs)
         checkpoint = self._context.last_checkpoint()
         if checkpoint is not None:
             try:

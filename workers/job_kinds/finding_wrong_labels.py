@@ -1,6 +1,6 @@
 """Jobs that find wrong labels: models of all folds but one judge the rows of that fold, fold after fold."""
 
-from pathlib import Path
+import io
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,17 +66,16 @@ def find_wrong_labels(context: JobContext) -> None:
         resumed = run.resume()
         folds = [at for at in range(request.folds) if (data.fold == at).any()]
         for at in folds:
-            if not _path(store, lease.job_id, at).is_file():
+            if not store.exists(_path(lease.job_id, at)):
                 start = resumed.state if resumed is not None and resumed.reached.point == at else None
                 _judge(context, store, run, solver, training, request, data, at, start)
     context.phase("saving", at_once=False)
-    found = [(np.flatnonzero(data.fold == at), _read(_path(store, lease.job_id, at))) for at in folds]
+    found = [(np.flatnonzero(data.fold == at), _read(store.read_bytes(_path(lease.job_id, at)))) for at in folds]
     whole = wrong_labels.joined(len(data.train), [(places, part) for places, (part, _) in found])
     evidence = {row: each for _, (_, some) in found for row, each in some.items()}
     judged = data.fold >= 0
     confident = wrong_labels.confidently_wrong(whole, data.y, len(data.names)) & judged
     lines = _lines(data, whole, confident, judged, evidence, request.limit)
-    store.path(batch_predictions.FOLDER).mkdir(parents=True, exist_ok=True)
     store.save_bytes(batch_predictions.path_of(lease.job_id, "jsonl"), b"".join(lines))
 
     def finish(_session: Session) -> dict[str, Any]:
@@ -90,7 +89,7 @@ def find_wrong_labels(context: JobContext) -> None:
 
     context.succeed(finish)
     for at in folds:
-        _path(store, lease.job_id, at).unlink(missing_ok=True)
+        store.delete(_path(lease.job_id, at))
     store.delete(f"jobs/{lease.job_id}")
 
 
@@ -155,12 +154,9 @@ def _judge(
         data, model, featured, rows, found, y, min(request.limit, 2 * request.limit // request.folds + 50)
     )
     found = found._replace(labels=of_labels[found.labels])
-    path = _path(store, context.lease.job_id, at)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}")
-    with temporary.open("wb") as file:
-        np.savez(file, **found._asdict(), evidence=np.frombuffer(orjson.dumps(evidence), np.uint8))
-    temporary.replace(path)
+    file = io.BytesIO()
+    np.savez(file, **found._asdict(), evidence=np.frombuffer(orjson.dumps(evidence), np.uint8))
+    store.save_bytes(_path(context.lease.job_id, at), file.getvalue())
 
 
 def _evidence(
@@ -230,12 +226,12 @@ def _lines(
     return lines
 
 
-def _path(store: Files, job_id: str, at: int) -> Path:
+def _path(job_id: str, at: int) -> str:
     # beside the job's result: its own folder has nothing but checkpoints
-    return store.path(f"{batch_predictions.FOLDER}/{job_id}.fold-{at}.npz")
+    return f"{batch_predictions.FOLDER}/{job_id}.fold-{at}.npz"
 
 
-def _read(path: Path) -> tuple[Answers, dict[str, Any]]:
-    with np.load(path) as arrays:
+def _read(content: bytes) -> tuple[Answers, dict[str, Any]]:
+    with np.load(io.BytesIO(content)) as arrays:
         found = Answers(*(arrays[name] for name in Answers._fields))
         return found, orjson.loads(arrays["evidence"].tobytes())

@@ -37,7 +37,7 @@ def import_dataset(context: JobContext) -> None:
     folder = f"datasets/{dataset_id}"
     context.phase("loading")
     try:
-        parsed = parsed_file(store.path(f"{folder}/source"), lease.request)
+        parsed = parsed_file(store.local(f"{folder}/source"), lease.request)
     except FormatError as error:
         raise not_readable(store, folder, error) from error
     most = settings().max_classes
@@ -75,9 +75,9 @@ def import_dataset(context: JobContext) -> None:
 
 def _delete_other_attempts(store: Files, folder: str, attempt: int) -> None:
     """Delete the files of other attempts at the import, but not those of rows that were appended since."""
-    for leftover in store.path(folder).glob("*arrays-*"):
-        if _OF_IMPORT.match(leftover.name) and leftover.name != f"arrays-{attempt}":
-            store.delete(f"{folder}/{leftover.name}")
+    for name in store.names(folder):
+        if _OF_IMPORT.match(name) and name != f"arrays-{attempt}":
+            store.delete(f"{folder}/{name}")
 
 
 def parsed_file(path: Path, request: Mapping[str, Any]) -> Parsed:

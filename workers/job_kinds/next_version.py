@@ -29,7 +29,7 @@ def newest_version(context: JobContext, store: Files) -> tuple[tables.DatasetVer
     if base is None:
         raise Conflict("the dataset was deleted")
     source = append_sources.path_of(base.dataset_id, lease.request)
-    if not store.path(source).exists():
+    if not store.exists(source):
         raise Conflict("the file with the rows has been deleted; upload it again")
     return base, source
 
@@ -42,9 +42,9 @@ def folder_of(lease: Lease) -> str:
 def delete_other_attempts(store: Files, lease: Lease) -> None:
     """Delete the files of other attempts of the job."""
     own = folder_of(lease).rpartition("/")[2]
-    for leftover in store.path(f"datasets/{lease.dataset_id}").glob(f"*arrays-{lease.job_id}-*"):
-        if leftover.name != own:
-            store.delete(f"datasets/{lease.dataset_id}/{leftover.name}")
+    for name in store.names(f"datasets/{lease.dataset_id}"):
+        if f"arrays-{lease.job_id}-" in name and name != own:
+            store.delete(f"datasets/{lease.dataset_id}/{name}")
 
 
 @dataclass(frozen=True)

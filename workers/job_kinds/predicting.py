@@ -14,11 +14,11 @@ from threadpoolctl import threadpool_limits
 from app.datasets import versions as dataset_versions
 from app.errors import Conflict, InvalidInput
 from app.evaluations.schemas import Part
-from app.features.tables import TableFeatures
+from app.features.named_text import OF_TABLES
 from app.formats.label_sets import separator_for
 from app.formats.labels import PARTS
 from app.models import service as models
-from app.models.rows import matrix
+from app.models.rows import cells, matrix
 from app.predictions import batch_predictions, inputs
 from app.predictions.model_cache import LoadedModel, load_version
 from app.predictions.schemas import BatchPredictRequest
@@ -68,7 +68,9 @@ def predict(context: JobContext) -> None:
                 given = Inputs(renamed(names, columns), blocks)
         marks = separator_for(loaded.model.classes, separator)
         layout = Layout(columns, marks, request.bom, about(loaded.version, request, sure))
-        join(parts, store.path(batch_predictions.path_of(lease.job_id, request.format)), request.format, given, layout)
+        result = batch_predictions.path_of(lease.job_id, request.format)
+        join(parts, store.path(result), request.format, given, layout)
+        store.publish(result)
 
     def finish(_session: Session) -> dict[str, Any]:
         return {
@@ -104,16 +106,17 @@ def _answer(
     rows: NDArray[np.int64],
 ) -> list[Path]:
     """All pieces of the predictions; missing ones are computed now."""
-    folder = store.path(f"jobs/{context.lease.job_id}")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = f"jobs/{context.lease.job_id}"
+    store.path(folder).mkdir(parents=True, exist_ok=True)
     context.phase("scoring", at_once=True)
     parts = []
     for begin in range(0, len(rows), PART_ROWS):
-        part = folder / f"{begin:012}.parquet"
-        if not part.exists():
+        part = f"{folder}/{begin:012}.parquet"
+        if not store.exists(part):
             chosen = rows[begin : begin + PART_ROWS]
-            _write(context, part, answers, loaded, corpus, chosen)
-        parts.append(part)
+            _write(context, store.path(part), answers, loaded, corpus, chosen)
+            store.publish(part)
+        parts.append(store.local(part))
         context.note(fraction=(1.0 - _JOINING) * min(begin + PART_ROWS, len(rows)) / len(rows))
     return parts
 
@@ -143,9 +146,7 @@ def _write(
 
 def _with_unknown(table: pa.Table, loaded: LoadedModel, corpus: Corpus, rows: NDArray[np.int64]) -> pa.Table:
     """Predictions of a model on tables, with the values of each row that no training row has."""
-    if not isinstance(loaded.features, TableFeatures):
+    if not isinstance(loaded.features, OF_TABLES):
         return table
-    assert corpus.X is not None
-    assert corpus.feature_names is not None
-    unknown = loaded.features.unknown_levels(corpus.X[rows], corpus.feature_names)
+    unknown = loaded.features.unknown_levels(*cells(corpus, rows))
     return table.append_column("unknown", pa.array(unknown, pa.list_(pa.string())))

@@ -56,9 +56,11 @@ def suggest_rows(context: JobContext) -> None:
         context.phase("choosing", at_once=False, fraction=_SCORING)
         table = _chosen(context, store, request, loaded, corpus, rows, doubts)
     context.phase("saving", at_once=False)
-    path = store.path(batch_predictions.path_of(lease.job_id, "parquet"))
+    result = batch_predictions.path_of(lease.job_id, "parquet")
+    path = store.path(result)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_part(path, table)
+    store.publish(result)
 
     def finish(_session: Session) -> dict[str, Any]:
         return {

@@ -13,6 +13,7 @@ from solvers.core.certain_training import UntilCertain, certified_model
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.registry import make
+from solvers.selection.whole_path import WholePath
 from workers.phases import refitting
 from workers.phases.driving import Outcome, Run, drive
 from workers.phases.preparation import Prepared, prepare
@@ -54,7 +55,7 @@ def _train(context: JobContext, store: Files, request: TrainRequest, solver: Sol
     prepared = prepare(context, context.lease, store, request, solver)
     problem = prepared.problem
     publisher = Publisher(context, store, request, prepared, tuned)
-    machines = [solver] if request.path is None else solver.at_each(request.path)
+    machines = [_over_c(solver, request)] if request.path is None else solver.at_each(request.path)
     published = context.read(lambda session: versions.of_job(session, context.lease.job_id))
     due = refitting.is_due(prepared, request)
     run = Run(context, store, len(machines), refitting.first_share(solver) if due else 1.0)
@@ -75,7 +76,7 @@ def _train(context: JobContext, store: Files, request: TrainRequest, solver: Sol
             done = (point + (0.5 if twice else 1.0)) / len(machines)
             context.phase("testing", at_once=False, fraction=done, eta_seconds=None)
             model = _model(context, machine, problem, outcome, stopped=stopped)
-            measured = publisher.measured(model, machine, outcome, keep=twice)
+            measured = publisher.measured(model, machine.chosen(outcome.state), outcome, keep=twice)
         if due and (stopped or lost):
             refit = refitting.NotRefit(refitting.OUT_OF_TIME if stopped else refitting.LOST)
         elif due:
@@ -112,6 +113,14 @@ def _beginning(run: Run, prepared: Prepared, machine: Solver[Any]) -> tuple[int,
         if state is not None:
             _log.warning("part_left_out", job_id=run.context.lease.job_id, losses=run.context.lease.losses)
     return resumed.reached.point, resumed.state if state is None else state
+
+
+def _over_c(solver: Solver[Any], request: TrainRequest) -> Solver[Any]:
+    """What trains where the request names no values of C: for every C of a range, where it says so."""
+    if request.every_c is None:
+        return solver
+    asked = request.every_c
+    return WholePath(solver, eps=asked.eps, low=asked.low, high=asked.high, fraction=asked.fraction)
 
 
 def _driven(machine: Solver[Any], prepared: Prepared, request: TrainRequest) -> Solver[Any]:

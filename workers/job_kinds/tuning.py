@@ -19,7 +19,9 @@ from app.store.corpus import Corpus
 from app.store.db import writing
 from app.store.files import files
 from solvers.core.base import Solver
+from solvers.core.cost_params import CostParams
 from solvers.core.model import Model
+from solvers.labels.costs import Costs
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.calibration import log_losses
 from solvers.metrics.evaluation import Evaluation, Labels, Truth
@@ -39,14 +41,17 @@ from workers.running.job_context import JobContext, LeftToTrials, TimeUp
 CHUNK_BYTES = 64 << 20
 
 
-def measured(model: Model, fold: Fold, corpus: Corpus, tree: Taxonomy | None, known: VersionLabels) -> dict[str, float]:
+def measured(
+    model: Model, fold: Fold, corpus: Corpus, tree: Taxonomy | None, known: VersionLabels, costs: Costs | None = None
+) -> dict[str, float]:
     """All measures of the rows held out by name, as evaluations have them; ``accuracy`` is 1 less ``error``.
 
     For models without probabilities ``log_loss`` is that of the softmax of their scores at the best temperature.
+    ``costs``, among the model's classes, are those of its own training by default.
     """
     X, rows = fold.data.read_by(model).X_test, fold.rows.test
     labels, truth, _ = labelled(corpus, rows, labels_of(model, tree), known)
-    evaluation = Evaluation(labels, truth, model.names_sets, model.ranks_own)
+    evaluation = Evaluation(labels, truth, model.names_sets, model.ranks_own, costs or model.costs)
     ranks_classes = truth.single is not None and not model.names_sets
     width = max(1, len(model.classes))
     step, every = max(1, CHUNK_BYTES // (8 * width)), -(-len(rows) * width // MOST_SCORES)
@@ -124,6 +129,7 @@ class _Trial:
 
     def __init__(self, context: JobContext, request: TuneRequest, asked: TrialRequest) -> None:
         self._context, self._request, self._asked = context, request, asked
+        self._costs = CostParams.model_validate({"costs": request.costs, "other_cost": request.other_cost})
 
     def run(self) -> bool:
         """Whether the budget ended it early."""
@@ -146,7 +152,8 @@ class _Trial:
                 raise
             reached = outcome.reached
             reported: dict[str, Any] = {"epochs": reached.epoch, "gap": reached.gap, "converged": reached.converged}
-            reported["measures"] = measured(model, fold, data.corpus, data.tree, data.labels)
+            costs = self._costs.costs_among(model.classes, data.tree)
+            reported["measures"] = measured(model, fold, data.corpus, data.tree, data.labels, costs)
             folds.append({**reported, "n_rows": len(fold.rows.test)})
             result = self._result(data, folds, run, chosen)
             last = run.stopped or at == len(data.splits) - 1

@@ -165,11 +165,12 @@ class Run:
         if sum(np.asarray(array).nbytes for array in outcome.state.values()) < _SET_ASIDE_BYTES:
             return outcome
         path = f"{self._folder}/set_aside.{self.context.lease.attempt}.{outcome.reached.point}"
-        self._store.delete(path)
-        self._store.save_arrays(path, outcome.state, {})
+        store = self._store.working
+        store.delete(path)
+        store.save_arrays(path, outcome.state, {})
 
         def read(name: str) -> NDArray[Any]:
-            return self._store.load_arrays(path)[0][name]
+            return store.load_arrays(path)[0][name]
 
         return replace(outcome, state=Lazy({name: partial(read, name) for name in outcome.state}))
 
@@ -295,9 +296,9 @@ class Run:
 
     def _remove_others(self, path: str) -> None:
         # Left behind by an attempt that died between its files and its row.
-        for other in self._store.path(self._folder).iterdir():
-            if f"{self._folder}/{other.name}" != path:
-                self._store.delete(f"{self._folder}/{other.name}")
+        for other in self._store.names(self._folder):
+            if f"{self._folder}/{other}" != path:
+                self._store.delete(f"{self._folder}/{other}")
 
 
 def require_same_version(manifest: Mapping[str, Any]) -> None:

@@ -14,13 +14,14 @@ from app.datasets import versions as dataset_versions
 from app.errors import Conflict, InvalidInput
 from app.evaluations.schemas import EvaluateRequest
 from app.formats.labels import PARTS
-from app.hierarchies import service as hierarchies
 from app.hierarchies.label_checks import named
+from app.hierarchies.trees import taxonomy
 from app.hierarchies.version_labels import VersionLabels
 from app.jobs.schemas import TrainRequest, stored_request
 from app.models import service as models
 from app.models.rows import matrix
 from app.models.schemas import ModelVersion
+from app.models.warm_starts import saved_split
 from app.plurals import counted
 from app.predictions.model_cache import LoadedModel, load_version
 from app.store import tables
@@ -35,8 +36,10 @@ from solvers.metrics.ranking import propensities
 from workers.phases.holding_out import arrivals, held_out
 from workers.phases.preparation import hierarchy_id
 from workers.phases.splitting import Rows, node_numbers, split_rows, with_extra_labels
-from workers.phases.warm_starts import saved_split
 from workers.running.job_context import JobContext
+
+# of scores that are there at once, and of rows
+CHUNK_BYTES, MOST_ROWS = 64 << 20, 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +83,27 @@ class EvaluatedRows:
 
     def matrix(self, begin: int, end: int) -> csr_matrix:
         """The features of some of the rows, as the model reads them; raises InvalidInput where it cannot."""
-        return matrix(self.corpus, self.loaded.features, self.rows[begin:end])
+        return self.matrix_of(np.arange(begin, end))
+
+    def matrix_of(self, places: NDArray[np.int64]) -> csr_matrix:
+        """The features of the rows in these places."""
+        return matrix(self.corpus, self.loaded.features, self.rows[places])
 
 
-def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) -> EvaluatedRows:
-    """Load the version and the dataset of an evaluation job, and choose and label its rows.
+def job_tree(context: JobContext) -> Taxonomy | None:
+    """The label tree that the job names, where it is still there."""
+    return context.read(lambda session: _tree(session, context.lease.job_id))
+
+
+def evaluated_rows(
+    context: JobContext, store: Files, request: EvaluateRequest, tree: Taxonomy | None = None
+) -> EvaluatedRows:
+    """Load the version and the dataset of a job, and choose and label the rows that are measured.
+
+    Parameters
+    ----------
+    tree : Taxonomy, optional
+        Measured along; by default that of the model, where it has one.
 
     Raises
     ------
@@ -106,11 +125,11 @@ def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) 
     split = None
     if trained is not None and version.dataset == dataset.dataset_id and corpus.split is None:
         given = arrivals(context, store, dataset.dataset_id, dataset.number, corpus, loaded.labels)
-        tree = None if trained.request.hierarchy is None else loaded.model.tree
-        dealt = corpus.present(held_out(given, trained.request, tree, loaded.labels))
+        along = None if trained.request.hierarchy is None else loaded.model.tree
+        dealt = corpus.present(held_out(given, trained.request, along, loaded.labels))
         split = trained.onto(dealt, corpus)
     rows = _part(request, corpus, split)
-    labels = labels_of(loaded.model, context.read(lambda session: _tree(session, lease.job_id)))
+    labels = labels_of(loaded.model, tree)
     labels, truth, n_unknown = labelled(corpus, rows, labels, loaded.labels)
     inverse, n_own = None, None
     if trained is not None:
@@ -120,6 +139,15 @@ def evaluated_rows(context: JobContext, store: Files, request: EvaluateRequest) 
         n_own = None if own is None else np.array([own.get(name, 0) for name in labels.names], np.int64)
     n_train = 0 if trained is None else len(trained.split.train)
     return EvaluatedRows(dataset, loaded, corpus, rows, labels, truth, n_unknown, inverse, n_train, n_own)
+
+
+def training_counts(split: Rows) -> dict[str, int]:
+    """How many training rows have each label, those below it included along a tree of sets."""
+    if isinstance(split.truth_train, csr_matrix):
+        counts = np.asarray(split.truth_train.sum(axis=0)).ravel()
+    else:
+        counts = np.bincount(split.y_train, minlength=len(split.classes))
+    return dict(zip(split.classes, counts.tolist(), strict=True))
 
 
 def labelled(
@@ -174,7 +202,7 @@ class _Trained:
         sets, tree = self.split.truth_train, self.split.tree
         if tree is None or not isinstance(sets, csr_matrix):
             return None
-        own = own_labels(sets, tree.parent)
+        own = own_labels(sets, tree.parents)
         return dict(zip(tree.names, np.asarray(own.sum(axis=0)).ravel().tolist(), strict=True))
 
     def onto(self, grown: NDArray[np.int8], corpus: Corpus) -> NDArray[np.int8]:
@@ -214,13 +242,9 @@ def _trained_on(context: JobContext, store: Files, version: ModelVersion, loaded
     corpus, _ = loaded.labels.mapped(open_corpus(local_copy(store, dataset.path), dataset.path))
     if corpus.label_indptr is not None and model.tree is None:
         return None
-    folder = context.read(lambda session: models.artefact(session, version.id))
-    split = split_rows(corpus, request, model.tree, loaded.labels, saved_split(folder))
-    if isinstance(split.truth_train, csr_matrix):
-        counts = np.asarray(split.truth_train.sum(axis=0)).ravel()
-    else:
-        counts = np.bincount(split.y_train, minlength=len(split.classes))
-    return _Trained(split, dict(zip(split.classes, counts.tolist(), strict=True)), request, corpus)
+    folder = context.read(lambda session: models.folder(session, version.id))
+    split = split_rows(corpus, request, model.tree, loaded.labels, saved_split(store, folder))
+    return _Trained(split, training_counts(split), request, corpus)
 
 
 def _part(request: EvaluateRequest, corpus: Corpus, own: NDArray[np.int8] | None) -> NDArray[np.int64]:
@@ -264,4 +288,4 @@ def labels_of(model: Model, tree: Taxonomy | None) -> Labels:
 
 def _tree(session: Session, job_id: str) -> Taxonomy | None:
     id = hierarchy_id(session, job_id)
-    return None if id is None else hierarchies.taxonomy(session, id)
+    return None if id is None else taxonomy(session, id)

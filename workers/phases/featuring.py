@@ -1,6 +1,6 @@
 """The features of a dataset's rows: learnt from those that train, and given to those that test."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +12,13 @@ from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe
 from app.errors import InvalidInput
 from app.features.base import Features
 from app.features.columns import SparseFeatures
-from app.features.named_text import ConceptName, NamedTextFeatures
+from app.features.concept_names import ConceptName
+from app.features.named_text import NamedTableFeatures, NamedTextFeatures
 from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
-from app.formats.table import Texts
 from app.hierarchies.version_labels import VersionLabels
+from app.models.rows import ChosenTexts, cells, texts_of
 from app.store.corpus import Corpus
 from solvers.core.memory import refuse
 from solvers.core.model import Model
@@ -45,7 +46,7 @@ class Featured:
         """Without the names of labels, where the model reads terms alone: its answers need not look for names."""
         if self.names is None or model.n_features == self.features.n_features:
             return self.features
-        assert isinstance(self.features, NamedTextFeatures)
+        assert isinstance(self.features, (NamedTextFeatures, NamedTableFeatures))
         return self.features.terms
 
     def read_by(self, model: Model) -> "Featured":
@@ -68,10 +69,14 @@ def featured(
 
     Where ``names`` has names of the labels, texts have columns of those that occur in them.
     """
-    if corpus.kind == "table":
-        return _of_table(corpus, rows, recipe, columns or ColumnRecipe())
+    sought: tuple[list[ConceptName], list[str]] = ([], [])
     if corpus.texts is not None and names is not None and rows.tree is not None:
-        return _of_named_texts(corpus.texts, rows, rows.tree, recipe, names)
+        sought = names_of_nodes(rows.tree, names, recipe)
+    if corpus.kind == "table" or (corpus.texts is not None and recipe.fields):
+        return _of_table(corpus, rows, recipe, columns or ColumnRecipe(), *sought)
+    if corpus.texts is not None and sought[0]:
+        named, X_train = NamedTextFeatures.fit(ChosenTexts(corpus.texts, rows.train), recipe, *sought)
+        return Featured(named, X_train, named.transform(ChosenTexts(corpus.texts, rows.test)), named.block())
     if corpus.texts is not None:
         features, X_train = TextFeatures.fit(ChosenTexts(corpus.texts, rows.train), recipe)
         return Featured(features, X_train, features.transform(ChosenTexts(corpus.texts, rows.test)))
@@ -91,19 +96,11 @@ def featured(
     return Featured(scaled, X_train, scaled.scaled(X_test))
 
 
-def _of_named_texts(
-    texts: Sequence[str] | Texts, rows: Rows, tree: Taxonomy, recipe: TextRecipe, known: VersionLabels
-) -> Featured:
-    """Terms, and the names of the tree's nodes in the recipe's language; terms alone, where nodes have no names."""
+def names_of_nodes(tree: Taxonomy, known: VersionLabels, recipe: TextRecipe) -> tuple[list[ConceptName], list[str]]:
+    """The names of the tree's nodes in the recipe's language, and how each node is called in explanations."""
     by_node = [known.names(label, recipe.text_language) for label in tree.names]
-    trained, tested = ChosenTexts(texts, rows.train), ChosenTexts(texts, rows.test)
-    if not any(by_node):
-        features, X_train = TextFeatures.fit(trained, recipe)
-        return Featured(features, X_train, features.transform(tested))
-    names = (ConceptName(node, name) for node, some in enumerate(by_node) for name in some)
-    shown = [some[0] if some else label for some, label in zip(by_node, tree.names, strict=True)]
-    named, X_train = NamedTextFeatures.fit(trained, recipe, names, shown)
-    return Featured(named, X_train, named.transform(tested), named.block())
+    names = [ConceptName(node, name) for node, some in enumerate(by_node) for name in some]
+    return names, [some[0] if some else label for some, label in zip(by_node, tree.names, strict=True)]
 
 
 def kernel_featured(
@@ -133,19 +130,26 @@ def kernel_featured(
     return Featured(features, features.transform(corpus.X[rows.train]), features.transform(corpus.X[rows.test]))
 
 
-def _of_table(corpus: Corpus, rows: Rows, recipe: TextRecipe, columns: ColumnRecipe) -> Featured:
-    """The matrices of a table's rows."""
-    assert corpus.X is not None
+def _of_table(
+    corpus: Corpus,
+    rows: Rows,
+    recipe: TextRecipe,
+    columns: ColumnRecipe,
+    concepts: Sequence[ConceptName],
+    shown: Sequence[str],
+) -> Featured:
+    """The matrices of rows of a table, or of several columns of texts, with the names of concepts if there are any."""
+    (X_train, names), (X_test, _) = cells(corpus, rows.train), cells(corpus, rows.test)
+    trained, tested = (texts_of(corpus, chosen, recipe) for chosen in (rows.train, rows.test))
     assert corpus.columns is not None
-    assert corpus.feature_names is not None
-    _require_scaled(columns, len(rows.train) + len(rows.test), len(corpus.columns.numbers), int(corpus.X.nnz))
-    trained, tested = (
-        None if corpus.texts is None else ChosenTexts(corpus.texts, chosen) for chosen in (rows.train, rows.test)
-    )
-    features, X_train = TableFeatures.fit(
-        corpus.columns, corpus.feature_names, corpus.X[rows.train], trained, columns, recipe
-    )
-    return Featured(features, X_train, features.transform(corpus.X[rows.test], corpus.feature_names, tested))
+    n_values = 0 if corpus.X is None else int(corpus.X.nnz)
+    _require_scaled(columns, len(rows.train) + len(rows.test), len(corpus.columns.numbers), n_values)
+    if concepts and trained is not None:
+        given = (corpus.columns, names, X_train, trained, columns, recipe)
+        named, X_train = NamedTableFeatures.fit(*given, concepts, shown)
+        return Featured(named, X_train, named.transform(X_test, names, tested), named.block())
+    features, X_train = TableFeatures.fit(corpus.columns, names, X_train, trained, columns, recipe)
+    return Featured(features, X_train, features.transform(X_test, names, tested))
 
 
 def _require_scaled(columns: ColumnRecipe, n_rows: int, n_numbers: int, nnz: int) -> None:
@@ -168,15 +172,3 @@ def _used(X: csr_matrix) -> NDArray[np.int32]:
     else:
         used = np.unique(X.indices)  # costs nothing for those that are not there
     return np.asarray(used if len(used) else [0], np.int32)
-
-
-class ChosenTexts:
-    """The texts of some rows, decoded one at a time, as often as asked for."""
-
-    def __init__(self, texts: Sequence[str] | Texts, rows: NDArray[np.int64]) -> None:
-        self._texts = texts
-        self._rows = rows
-
-    def __iter__(self) -> Iterator[str]:
-        for row in self._rows.tolist():
-            yield self._texts[row]

@@ -19,9 +19,10 @@ from app.datasets import versions as dataset_versions
 from app.datasets.recipe_schemas import TextRecipe
 from app.errors import Conflict
 from app.formats.labels import PARTS
-from app.hierarchies import service as hierarchies
+from app.hierarchies.trees import taxonomy
 from app.hierarchies.version_labels import VersionLabels, of_hierarchy
 from app.jobs.leases import Lease
+from app.jobs.request_schemas import AdoptRequest
 from app.jobs.schemas import TrainRequest
 from app.jobs.slots import ShardLease
 from app.store import tables
@@ -166,7 +167,9 @@ def digest(problem: Problem) -> NDArray[np.uint8]:
     return np.frombuffer(sha256.digest(), np.uint8)
 
 
-def vocabulary(heartbeat: LeaseHeartbeat, job_id: str, request: TrainRequest) -> tuple[Taxonomy | None, VersionLabels]:
+def vocabulary(
+    heartbeat: LeaseHeartbeat, job_id: str, request: TrainRequest | AdoptRequest
+) -> tuple[Taxonomy | None, VersionLabels]:
     """The tree of the job's hierarchy with facts about its labels, or None without facts if the job names none.
 
     Raises
@@ -177,7 +180,7 @@ def vocabulary(heartbeat: LeaseHeartbeat, job_id: str, request: TrainRequest) ->
     if request.hierarchy is None:
         return None, VersionLabels()
     id = heartbeat.read(lambda session: hierarchy_id(session, job_id))
-    tree = None if id is None else heartbeat.read(lambda session: hierarchies.taxonomy(session, id))
+    tree = None if id is None else heartbeat.read(lambda session: taxonomy(session, id))
     if id is None or tree is None:
         raise Conflict("the hierarchy was deleted")
     return tree, heartbeat.read(lambda session: of_hierarchy(session, id, tree.names))

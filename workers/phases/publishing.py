@@ -245,7 +245,9 @@ class Publisher:
             answer_reference.KEPT: None if expected is None else expected.kept(),
             **more,
         }
-        return Written(path, (save or model.save)(self.store.path(f"{path}/model"), lineage), lineage)
+        sha256 = (save or model.save)(self.store.path(f"{path}/model"), lineage)
+        self.store.publish(f"{path}/model")
+        return Written(path, sha256, lineage)
 
     def _facts(
         self,
@@ -285,7 +287,7 @@ class Publisher:
             hierarchy_sha256=lineage["hierarchy_sha256"],
             report={**model.report, **self.prepared.rows.report},
             sha256=written.sha256,
-            size_bytes=sum(file.stat().st_size for file in self.store.path(path).rglob("*") if file.is_file()),
+            size_bytes=sum(self.store.sizes(path).values()),
             refit=None if reported is None else reported.model_dump(mode="json"),
         )
 

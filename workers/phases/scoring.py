@@ -16,7 +16,7 @@ from solvers.metrics.flat import flat
 from solvers.metrics.frequency_bands import add_bands
 from solvers.metrics.hierarchical import hierarchical
 from solvers.metrics.multilabel import multilabel
-from solvers.metrics.ranking import RankAccumulator, places
+from solvers.metrics.ranking import RankAccumulator, Ranking, places
 from solvers.metrics.row_sums import RowSums
 from solvers.metrics.tree_places import tree_places
 from solvers.numerics.array_types import Bools, Ints
@@ -38,6 +38,8 @@ def measures(
     that predict sets, ``multilabel`` have them; rows with sets of labels have no most frequent label. Test rows with
     sets also have measures of ranked lists, of models that rank own labels: of all labels, and by training rows of the
     labels.
+    Of models with costs ``cost`` is what the answers cost on average, and of those with probabilities ``least_cost``
+    what the answers of least expected cost do.
     Of models with a reach, ``certain`` is the share of the test rows that the exact optimum answers alike.
 
     Parameters
@@ -89,14 +91,48 @@ def _measure(
     return found | _along_tree(model, tree, X, truth, right)
 
 
+class _Spent:
+    """What answers cost, of models with costs; rows that are answered right cost nothing.
+
+    Parameters
+    ----------
+    model : Model
+    truth : int32 array, shape (n_samples,)
+        Class indices, -1 for labels that are no classes.
+    """
+
+    def __init__(self, model: Model, truth: NDArray[np.integer]) -> None:
+        self._costs, self._truth, self._n = model.costs, truth, len(truth)
+        self._answers, self._decisions = 0.0, 0.0
+        self._decides = False
+
+    def add(self, rows: Ints, ranking: Ranking) -> None:
+        """Take the answers to these rows."""
+        if self._costs is None:
+            return
+        true = self._truth[rows]
+        self._answers += float(self._costs.between(true, ranking.first()).sum())
+        if ranking.tells_probabilities:
+            expected = self._costs.expected(np.exp(ranking.values.astype(np.float64)))
+            self._decisions += float(self._costs.between(true, expected.argmin(axis=1)).sum())
+            self._decides = True
+
+    def measures(self) -> dict[str, float]:
+        """Mean costs of a row."""
+        if self._costs is None:
+            return {}
+        found = {"cost": self._answers / self._n}
+        return found | ({"least_cost": self._decisions / self._n} if self._decides else {})
+
+
 def _ranked(model: Model, rows: Rows, X: csr_matrix, truth: csr_matrix) -> dict[str, float]:
     """Measures of ranked lists of own labels."""
     assert rows.tree is not None
     if rows.tree.depth > 1 and not model.ranks_own:
         return {}
     assert isinstance(rows.truth_train, csr_matrix)
-    n_training = np.asarray(own_labels(rows.truth_train, rows.tree.parent).sum(axis=0), np.int64).ravel()
-    own, ranks = own_labels(truth, rows.tree.parent), RankAccumulator()
+    n_training = np.asarray(own_labels(rows.truth_train, rows.tree.parents).sum(axis=0), np.int64).ravel()
+    own, ranks = own_labels(truth, rows.tree.parents), RankAccumulator()
     step = max(1, CHUNK_BYTES // (8 * len(model.classes)))
     for begin in range(0, X.shape[0], step):
         ranking, some = model.ranking(X[begin : begin + step]), own[begin : begin + step]
@@ -116,13 +152,17 @@ def _along_tree(
     of_class = np.arange(tree.n_nodes) if model.classes == tree.names else tree.find(model.classes)
     step, scored = max(1, CHUNK_BYTES // (8 * len(model.classes))), _scored(len(truth), right)
     nodes, place = truth.astype(np.int64), np.ones(len(truth), np.int32)
+    class_of = np.full(tree.n_nodes, -1)
+    class_of[of_class] = np.arange(len(of_class))
+    spent = _Spent(model, class_of[truth])
     for begin in range(0, len(scored), step):
         rows = scored[begin : begin + step]
         ranking = model.ranking(X[rows])
         nodes[rows] = of_class[ranking.first()]
+        spent.add(rows, ranking)
         one_each = np.arange(len(rows) + 1)
         place[rows], _ = tree_places(tree, of_class, ranking.values, ranking.ties, one_each, truth[rows])
-    return hierarchical(tree, truth, nodes) | _of_places(truth, place, len(model.classes))
+    return hierarchical(tree, truth, nodes) | _of_places(truth, place, len(model.classes)) | spent.measures()
 
 
 def _of_places(truth: NDArray[np.int32], place: NDArray[np.int32], n_classes: int) -> dict[str, float]:
@@ -138,7 +178,7 @@ def _listed(
     """The measures without a label tree, from one pass over the scores."""
     step, scored = max(1, CHUNK_BYTES // (8 * len(model.classes))), _scored(len(truth), right)
     predicted, place = truth.astype(np.int64), np.ones(len(truth), np.int32)
-    n_certain = 0
+    n_certain, spent = 0, _Spent(model, truth)
     for begin in range(0, len(scored), step):
         rows = scored[begin : begin + step]
         some = X[rows]
@@ -146,11 +186,12 @@ def _listed(
         if counts_certain:
             n_certain += int(certain_by_scores(model, some, ranking.values).sum())
         predicted[rows] = ranking.first()
+        spent.add(rows, ranking)
         place[rows] = places(ranking.values, np.arange(len(rows) + 1), truth[rows], ranking.ties)
     kept = _of_places(truth, place, len(model.classes))
     if counts_certain:
         kept["certain"] = n_certain / len(truth)
-    return flat(truth, predicted, len(model.classes)) | kept
+    return flat(truth, predicted, len(model.classes)) | kept | spent.measures()
 
 
 def _scored(n: int, right: Bools | None) -> Ints:

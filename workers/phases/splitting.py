@@ -80,7 +80,7 @@ def known_labels(corpus: Corpus, tree: Taxonomy | None, rule: Rule) -> Known:
 
 def with_extra_labels(tree: Taxonomy, labels: Iterable[str]) -> Taxonomy:
     """The tree with further labels as children of the top, in their own order."""
-    return Taxonomy.from_edges([*tree.edges, *((ROOT, label) for label in sorted(labels))])
+    return Taxonomy.from_graph([*tree.edges, *((ROOT, label) for label in sorted(labels))])
 
 
 Truth = NDArray[np.int32] | csr_matrix

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from app.errors import Conflict
 from app.jobs.schemas import TrainRequest
 from app.models import warm_starts
 from app.store.files import Files
-from solvers.core.artefact_files import read_array
 from solvers.core.base import Solver, State
 from solvers.core.dual_variables import DualShares
 from solvers.core.problem import Problem
@@ -83,15 +81,6 @@ def save_split(store: Files, path: str, split: NDArray[np.int8]) -> None:
     """Save which rows were trained on: for such a version the request alone does not determine them."""
     store.delete(f"{path}/{warm_starts.SPLIT}")
     store.save_arrays(f"{path}/{warm_starts.SPLIT}", {"split": split}, {})
-
-
-def saved_split(folder: Path) -> NDArray[np.int8] | None:
-    """What :func:`save_split` has kept in a version's folder; None where it has not."""
-    file = folder / warm_starts.SPLIT / "split.npy"
-    if not file.is_file():
-        return None
-    found: NDArray[np.int8] = read_array(file, mmap=False)
-    return found
 
 
 def reported(request: TrainRequest, duals_sha256: str | None) -> Mapping[str, Any]:

@@ -222,11 +222,13 @@ class _Shard:
 
     def _finish(self, control: Exchange, solver: Shardable, problem: Any, state: State) -> None:
         lease = self._lease
-        folder = self._store.path(model_part(lease.job_id, lease.attempt))
-        folder.mkdir(parents=True, exist_ok=True)
+        store, folder = self._store, model_part(lease.job_id, lease.attempt)
+        store.path(folder).mkdir(parents=True, exist_ok=True)
         part = solver.part(problem, state)
-        files = part.files(lease.rank)
-        hashes = {name: write_array(folder / f"{name}.npy", array) for name, array in files.items()}
+        hashes = {}
+        for name, array in part.files(lease.rank).items():
+            hashes[name] = write_array(store.path(f"{folder}/{name}.npy"), array)
+            store.publish(f"{folder}/{name}.npy")
         gather(control, [gang.encode({"hashes": hashes, "reported": part.report()}), part.own])
 
 
@@ -248,7 +250,7 @@ def read_state(store: Files, path: str, sha256: str, solver: Shardable, own: NDA
     parts = []
     for rank, digest_ in enumerate(manifest["shards"]):
         folder = f"{path}/shard-{rank}"
-        classes = read_array(store.path(folder) / f"{reshard.OWN}.npy", mmap=False)
+        classes = read_array(store.local(folder) / f"{reshard.OWN}.npy", mmap=False)
         if len(np.intersect1d(own, classes)):
             parts.append(store.load_arrays(folder, sha256=digest_)[0])
     return {**common, **solver.gathered(parts, own)}

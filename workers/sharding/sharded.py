@@ -245,15 +245,25 @@ class Coordinator:
         self._context.phase("saving", at_once=False)
         parts = self.collect([])
         self._context.read(lambda session: slots.give_up(session, lease.job_id))
-        folder = self._store.path(model_part(lease.job_id, lease.attempt))
-        assembly = Assembly(folder, [own for _, own in parts], [gang.decode(report) for report, _ in parts])
+        folder = model_part(lease.job_id, lease.attempt)
+        assembly = Assembly(
+            self._store.path(folder), [own for _, own in parts], [gang.decode(report) for report, _ in parts]
+        )
+        for name in assembly.hashes:
+            self._store.local(f"{folder}/{name}.npy")
         solver = shardable(self._solver)
         self._context.phase("testing", at_once=False, fraction=1.0, eta_seconds=None)
         model = assembly.make(solver, publisher.prepared.problem)
         measured = publisher.measured(model, self._solver, outcome)
         self._context.phase("saving", at_once=False)
         shards = [{"rank": rank, solver.trains: len(own)} for rank, own in enumerate(assembly.owns)]
-        version = publisher.written(measured, outcome, model, save=assembly.save, lineage={"shards": shards})
+
+        def save(to: Path, lineage: Mapping[str, Any]) -> str:
+            sha256 = assembly.save(to, lineage)
+            self._store.delete(folder)
+            return sha256
+
+        version = publisher.written(measured, outcome, model, save=save, lineage={"shards": shards})
         self._context.succeed(version.add)
 
     def _watch_shards(self) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from app.formats.hierarchies.bounds import Bounds
-from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.registry import is_workbook, parse_hierarchy
 from app.formats.hierarchies.stored import load_vocabulary, save_vocabulary
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.plain_file import MostUnpacked, compression_of, plain_file
@@ -99,7 +99,7 @@ def _is_simple(path: Path, format: str) -> bool:
     if format not in INLINE_FORMATS or path.stat().st_size > INLINE_BYTES:
         return False
     with path.open("rb") as file:
-        return compression_of(file.read(8)) is None
+        return not is_workbook(path) and compression_of(file.read(8)) is None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Edges of a label tree as a file gives them, each with its line, and what keeps them from being a tree."""
+"""Edges of a label tree or graph as a file gives them, each with its line, and what keeps them from being one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from solvers.labels.taxonomy import ROOT, Taxonomy
 MAX_FAULTS = 10_000
 
 _NAMED = 5
-_TWO_PARENTS = "pass tree=first or tree=deepest to keep one of them"
+_TWO_PARENTS = "pass tree=first or tree=deepest to keep one of them, or tree=graph to keep both"
 _TWO_NODES = (
     "if these are two nodes with one name, pass id_field or format=paths; if this is one node with two parents, pass "
-    "tree=first or tree=deepest to keep one of them"
+    "tree=first or tree=deepest to keep one of them, or tree=graph to keep both"
 )
 
 
@@ -39,8 +39,8 @@ class Edges:
         What the file calls the top of the tree, which is no label. None: the only node without a parent.
     bounds : Bounds, optional
         What the tree may come to.
-    rule : {"refuse", "first", "deepest"}
-        Which of several parents a node keeps.
+    rule : {"refuse", "first", "deepest", "graph"}
+        Which of several parents a node keeps: with ``graph`` all.
     by_name : bool
         Whether the file may call two nodes by one name, as it has no ids.
 
@@ -113,7 +113,7 @@ class Edges:
             self.fault(line, f"{_name(child)} is given twice as a child of {_name(parent)}, first on line {given.line}")
 
     def build(self) -> Taxonomy:
-        """The tree.
+        """The tree, or the graph.
 
         Raises
         ------
@@ -129,11 +129,18 @@ class Edges:
             self._check_top(top)
             self._check_reach(top)
         self._problems.raise_if_any()
-        if self._more:
-            self._choose()
-        tree = Taxonomy.from_edges(
-            (ROOT if given.parent == top else given.parent, child) for child, given in self._above.items()
-        )
+        if self._rule == "graph":
+            tree = Taxonomy.from_graph(
+                (ROOT if parent == top else parent, child)
+                for child, parents in self._parents().items()
+                for parent in parents
+            )
+        else:
+            if self._more:
+                self._choose()
+            tree = Taxonomy.from_edges(
+                (ROOT if given.parent == top else given.parent, child) for child, given in self._above.items()
+            )
         depth = _depth(tree)
         if depth > self._bounds.depth:
             raise row_error(1, f"the label tree has {depth} levels; at most {self._bounds.depth} are allowed")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edge_list import parse_edge_list
+from app.formats.hierarchies.exclusion import Exclusion
 from app.formats.hierarchies.lshtc import parse_lshtc
 from app.formats.hierarchies.nested_json import parse_nested_json
 from app.formats.hierarchies.paths import parse_paths
 from app.formats.hierarchies.rcv1 import parse_rcv1
 from app.formats.hierarchies.vocabulary import Vocabulary
+from app.formats.plain_file import MostUnpacked
+from app.formats.table import row_error
+from app.formats.workbooks import as_lines
 from app.formats.zeros import require_storable_file
 from app.hierarchies.schemas import HierarchyOptions
 
@@ -48,6 +53,11 @@ HIERARCHY_FORMATS: Mapping[str, Parser] = MappingProxyType(
 )
 
 
+# those that a sheet of a workbook may hold, and how it is read when it is written as CSV
+TABLES = frozenset({"csv", "codes"})
+_OF_SHEETS = {"sheet": None, "delimiter": "comma"}
+
+
 def parse_hierarchy(
     path: Path, format: str, options: HierarchyOptions | None = None, bounds: Bounds | None = None
 ) -> Vocabulary:
@@ -56,7 +66,8 @@ def parse_hierarchy(
     Parameters
     ----------
     path : Path
-        The file; it is read into memory.
+        The file; it is read into memory. Formats csv and codes take a sheet of a workbook, too; errors then have the
+        numbers of its rows.
     format : str
         A name in HIERARCHY_FORMATS.
     options : HierarchyOptions, optional
@@ -72,7 +83,23 @@ def parse_hierarchy(
     KeyError
         If there is no such format.
     """
-    parser = HIERARCHY_FORMATS[format]
-    found = parser(path, options or HierarchyOptions(), bounds or Bounds())
+    options, bounds = options or HierarchyOptions(), bounds or Bounds()
+    if format in TABLES and is_workbook(path):
+        with as_lines(path, MostUnpacked(n_bytes=bounds.n_bytes), options.sheet) as (sheet, name):
+            found = parse_hierarchy(sheet, format, options.model_copy(update=_OF_SHEETS), bounds)
+        read_as = {key: value for key, value in found.read_as.items() if key != "delimiter"}
+        return replace(found, read_as={"sheet": name, **read_as})
+    if options.sheet is not None:
+        raise row_error(1, "sheet is an option of workbooks (.xlsx, .ods), and the file is none")
+    excluded = Exclusion.parse(options.exclude)
+    if format != "skos":
+        excluded.require_no_groups(format)
+    found = HIERARCHY_FORMATS[format](path, options, bounds)
     require_storable_file(path, escapes=format in ("json", "skos"))
-    return found
+    return found if format == "skos" else excluded.apply(found)
+
+
+def is_workbook(path: Path) -> bool:
+    """Whether a file begins as a workbook does, which is a zip archive."""
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04"

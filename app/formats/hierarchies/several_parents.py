@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-TreeRule = Literal["refuse", "first", "deepest"]
+TreeRule = Literal["refuse", "first", "deepest", "graph"]
 
 Parents = Mapping[str, Sequence[str]]
 

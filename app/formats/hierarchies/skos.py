@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 from rdflib import BNode, Graph, Literal, URIRef
@@ -17,6 +18,7 @@ from rdflib.term import Node
 
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
+from app.formats.hierarchies.exclusion import Exclusion
 from app.formats.hierarchies.rdf import NO_BASE, first_lines, last_part, load_graph
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.labels import label_problem
@@ -47,7 +49,9 @@ def _read(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
         raise row_error(1, "the file has no skos:Concept; expected a SKOS thesaurus")
     deprecated = [node for node, value in graph.subject_objects(OWL.deprecated) if str(value).lower() in _TRUE]
     lines = first_lines(path, {last_part(str(node)) for node in [*concepts, *deprecated]})
-    return _Reading(graph, concepts, lines, options, bounds).vocabulary(deprecated, {"syntax": syntax})
+    reading = _Reading(graph, concepts, lines, options, bounds)
+    excluded = Exclusion.parse(options.exclude)
+    return excluded.apply(reading.vocabulary(deprecated, {"syntax": syntax}), reading.members(excluded))
 
 
 class _Reading:
@@ -92,6 +96,35 @@ class _Reading:
             if isinstance(node, URIRef) and label_problem(name := self._called(node)) is None and name not in labels
         }
         return Vocabulary(self._edges.build(), labels, retired, self._edges.dropped, read_as)
+
+    def members(self, excluded: Exclusion) -> set[str]:
+        """The labels of all concepts of the groups; a group without any is a fault."""
+        graph = self._graph
+        found: set[str] = set()
+        for kind, groups in excluded.groups.items():
+            for group in map(URIRef, sorted(groups)):
+                if kind == "type":
+                    nodes = set(graph.subjects(RDF.type, group))
+                elif kind == "scheme":
+                    nodes = {*graph.subjects(SKOS.inScheme, group), *graph.subjects(SKOS.topConceptOf, group)}
+                    nodes.update(graph.objects(group, SKOS.hasTopConcept))
+                else:
+                    nodes = self._collected(group)
+                labels = {self._called(node) for node in nodes if node in self._concepts}
+                if not labels:
+                    raise row_error(1, f"exclude: no concept of the file has the {kind} '{shorten(str(group))}'")
+                found |= labels
+        return found
+
+    def _collected(self, collection: Node) -> set[Node]:
+        """The members of a collection, and of collections in it."""
+        found, waiting = {collection}, [collection]
+        for each in waiting:  # grows on the way
+            listed = self._graph.objects(each, SKOS.memberList)
+            inside = {*self._graph.objects(each, SKOS.member), *chain.from_iterable(map(self._graph.items, listed))}
+            waiting += inside - found
+            found |= inside
+        return found
 
     def _find_parents(self) -> dict[Node, dict[Node, None]]:
         """What is above each concept, in the order of its own statements; what is no concept is a fault."""

@@ -20,7 +20,7 @@ def read_text(path: Path) -> str:
     """
     content = path.read_bytes()
     if content.startswith(b"PK\x03\x04"):
-        raise row_error(1, "the file is a workbook or a zip archive: save the sheet as CSV, or unpack the archive")
+        raise row_error(1, "the file is a workbook, which formats csv and codes read, or a zip archive: unpack it")
     check_text(content[:4])
     content = content.removeprefix(BOM)
     try:

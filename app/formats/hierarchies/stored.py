@@ -20,6 +20,7 @@ def save_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
     # no name has a line end in it: that is a control character
     (folder / "names").write_text("\n".join(tree.names), encoding="utf-8", newline="")
     np.save(folder / "parent.npy", tree.parent, allow_pickle=False)
+    np.save(folder / "others.npy", tree.others, allow_pickle=False)
     _write_lines(folder / "labels", _facts(vocabulary.labels))
     _write_lines(folder / "retired", _facts(vocabulary.retired))
     _write_lines(folder / "dropped", map(tuple, vocabulary.dropped))
@@ -29,8 +30,9 @@ def save_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
 def load_vocabulary(folder: Path) -> Vocabulary:
     """The vocabulary that :func:`save_vocabulary` wrote."""
     names = tuple((folder / "names").read_text(encoding="utf-8").split("\n"))
+    parent, others = (read_array(folder / f"{name}.npy", mmap=False) for name in ("parent", "others"))
     return Vocabulary(
-        Taxonomy(names, read_array(folder / "parent.npy", mmap=False)),
+        Taxonomy(names, parent, others),
         _labels(folder / "labels"),
         _labels(folder / "retired"),
         [Dropped(*values) for values in _lines(folder / "dropped")],

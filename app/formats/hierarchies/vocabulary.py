@@ -30,6 +30,8 @@ class Label:
     deprecated : bool
     replaced_by : sequence of str
         Labels to be used in its place.
+    excluded : bool
+        The import has left it out.
     """
 
     id: str | None = None
@@ -38,6 +40,7 @@ class Label:
     alternatives: Mapping[str, Sequence[str]] = field(default_factory=dict)
     deprecated: bool = False
     replaced_by: Sequence[str] = ()
+    excluded: bool = False
 
     def facts(self) -> dict[str, Any]:
         """What is known, as JSON; what is not known is left out."""
@@ -48,6 +51,7 @@ class Label:
             "alternatives": {language: list(names) for language, names in self.alternatives.items()},
             "deprecated": self.deprecated,
             "replaced_by": list(self.replaced_by),
+            "excluded": self.excluded,
         }
         return {name: value for name, value in known.items() if value}
 
@@ -75,7 +79,7 @@ class Vocabulary:
     labels : mapping of str to Label
         By node of the tree, without nodes that have nothing but a name.
     retired : mapping of str to Label
-        Deprecated labels without a place in the tree.
+        Deprecated labels without a place in the tree, and excluded ones.
     dropped : sequence of Dropped
         The parents that the tree had no room for, by line.
     read_as : mapping of str to str

@@ -20,6 +20,7 @@ class Model(Owned, Table):
     last_number: Mapped[int] = mapped_column(Integer, default=0)
     # how many of the newest versions are kept; None: all
     keep_last: Mapped[int | None] = mapped_column(Integer)
+    about: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
 class ModelVersion(Table):
@@ -63,6 +64,7 @@ class ModelVersion(Table):
     origin: Mapped[dict[str, Any] | None]
     # of a smaller copy: of which version, how, and at what loss
     copy_of: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    edition_of: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     # of one that was to be trained once more on all rows: how it was measured, and what came of that
     refit: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     # of tags and notes

@@ -53,7 +53,7 @@ async function send(body) {
 // What the model reads of the first rows, as the service has understood the file.
 async function show() {
   const found = await get(`/datasets/${sent.id}/rows?limit=3`);
-  const cells = found.rows.map((row) => ({ ...(row.id === undefined || row.id === null ? {} : { id: row.id }), ...(row.record ?? {}), ...(row.text === undefined || row.text === null ? {} : { text: row.text }) }));
+  const cells = found.rows.map((row) => ({ ...(row.id === undefined || row.id === null ? {} : { id: row.id }), ...(row.record ?? {}), ...(row.text === undefined || row.text === null || Object.values(row.record ?? {}).some((value) => value && row.text.includes(value)) ? {} : { text: row.text }) }));
   const names = [...new Set(cells.flatMap((row) => Object.keys(row)))];
   if (!names.length) return;
   const head = element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name)));

@@ -1,4 +1,4 @@
-// Sends an edited spreadsheet of a review back, and lists the lines that were not understood.
+// Sends an edited file of decisions back, and lists the lines or tasks that were not understood.
 
 import { sendWhole } from "./pieces.js";
 import { element, faults, number, percent, size } from "./words.js";
@@ -20,7 +20,7 @@ form.addEventListener("submit", async (event) => {
     });
     said.textContent = `${number(found.n_decided)} decided, ${number(found.n_unchanged)} unchanged, ${number(found.n_empty)} without a decision, ${number(found.n_problems)} not understood.`;
     if (!found.problems.length) return;
-    const head = element("tr", {}, ...["Line", "Row", "Problem"].map((name) => element("th", { scope: "col" }, name)));
+    const head = element("tr", {}, ...["Line or task", "Row", "Problem"].map((name) => element("th", { scope: "col" }, name)));
     const lines = found.problems.map((each) => element("tr", {}, element("td", { class: "number" }, String(each.line)), element("td", { class: "number" }, each.row === null ? "–" : String(each.row)), element("td", { class: "text" }, each.detail)));
     wrong.replaceChildren(element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...lines))));
   } catch (error) {

@@ -1,4 +1,4 @@
-// A new alias of a model.
+// A new alias of a model, and what people say about it.
 
 import { call } from "./api.js";
 import { confirmed } from "./page.js";
@@ -16,5 +16,18 @@ form?.addEventListener("submit", async (event) => {
     location.reload();
   } catch (error) {
     form.querySelector("[data-said]").replaceChildren(faults(error));
+  }
+});
+
+const about = document.getElementById("describe");
+about?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const given = Object.fromEntries(new FormData(about));
+  given.languages = given.languages.split(",").map((tag) => tag.trim()).filter(Boolean);
+  try {
+    await call("PATCH", `/models/${about.dataset.model}`, given);
+    location.reload();
+  } catch (error) {
+    about.querySelector("[data-said]").replaceChildren(faults(error));
   }
 });

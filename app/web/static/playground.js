@@ -47,6 +47,7 @@ function show(found, asked) {
     parts.push(element("p", { class: sure.length ? "notice good" : "notice warn" }, sure.length ? `Above the threshold: ${sure.map((each) => `${called(each.label)}, ${percent(each.probability)}`).join("; ")}` : none));
   }
   if (one.known_terms === 0 && asked.text?.trim()) parts.push(element("p", { class: "notice warn" }, "The model knows no word of this text. The prediction is that of an empty text."));
+  else if (one.known_terms === 0 && asked.record && Object.values(asked.record).every((value) => typeof value === "string" || value === null)) parts.push(element("p", { class: "notice warn" }, "The model knows no word of this record's text. The prediction is that of an empty text."));
   else if (one.known_terms === 0 && asked.record) parts.push(element("p", { class: "notice warn" }, "The model knows no word of this record's text. The prediction is based on the other columns."));
   else if (countsForNothing(one, asked)) parts.push(element("p", { class: "notice warn" }, "The model knows no feature of this instance. The prediction is that of an empty row."));
   if (one.unknown) parts.push(element("p", { class: "notice warn" }, `No training row has: ${one.unknown.join(", ")}.`));
@@ -79,9 +80,10 @@ async function example(dataset) {
   const { n_rows: n } = await get(`/datasets/${dataset}/rows?limit=1`);
   const { rows: [row] } = await get(`/datasets/${dataset}/rows?limit=1&whole=true&offset=${Math.floor(Math.random() * n)}`);
   const features = { indices: (row.features ?? []).map(([index]) => index), values: (row.features ?? []).map(([, value]) => value) };
-  const isText = row.text !== null && row.record === null;
+  const { instance: reads } = await get(`/models/${encodeURIComponent(form.elements.model.value)}/inputs${form.elements.version.value}`);
+  const isText = reads === "text";
   let note = "";
-  if (row.record !== null && row.text !== null) {
+  if (!isText && row.record !== null && row.text !== null) {
     const { columns } = await get(`/datasets/${dataset}/statistics?limit=1`);
     const texts = columns.filter((each) => each.role === "text").map((each) => each.name);
     // several were kept as one text, which a model reads as it reads them

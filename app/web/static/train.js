@@ -1,6 +1,7 @@
 // The form for a training job. The solver's JSON schema becomes fields; unchanged fields are not sent.
 
 import { call, get } from "./api.js";
+import { COSTS_HINT, costsOf } from "./costs.js";
 import { nameAfterDataset, submitsJob } from "./jobform.js";
 import { preview, recipe } from "./recipe.js";
 import { duration, element, number, size } from "./words.js";
@@ -32,6 +33,7 @@ function kind(schema) {
 function input(name, schema) {
   const id = `param-${name}`;
   const hint = `${id}-hint`;
+  if (name === "costs") return element("textarea", { id, "data-param": name, "data-type": "costs", "aria-describedby": hint, rows: "2", spellcheck: "false", placeholder: COSTS_HINT });
   const more = { id, "data-param": name, "data-type": schema.type, "aria-describedby": hint };
   const preset = schema.default;
   if (schema.enum || schema.type === "boolean") {
@@ -96,6 +98,7 @@ function value(field) {
     return Number.isNaN(found) ? field.value : found;
   }
   if (field.dataset.type === "string") return field.value;
+  if (field.dataset.type === "costs") return costsOf(field.value);
   try {
     return JSON.parse(field.value);
   } catch {
@@ -130,6 +133,7 @@ function request() {
     const said = { ...recipe(form, kind), ...Object.fromEntries(kept) };
     if (Object.keys(said).length) body[kind] = said;
   }
+  if (of("every_c") !== "") body.every_c = { ...again?.every_c, eps: Number(of("every_c")) };
   if (form.elements.warm_start?.checked) body.warm_start = form.elements.warm_start.value;
   if (form.elements.keep_duals.checked) body.keep_duals = true;
   return body;
@@ -155,6 +159,7 @@ function fill() {
     }
   }
   form.elements.keep_duals.checked = again.keep_duals === true;
+  if (again.every_c !== undefined) set(form.elements.every_c, again.every_c.eps);
 }
 
 function described(plan) {

@@ -1,5 +1,6 @@
 // The form for a tuning: methods and lines of values become a space, unless one is written out.
 
+import { costsOf } from "./costs.js";
 import { nameAfterDataset, submitsJob } from "./jobform.js";
 import { number } from "./words.js";
 
@@ -39,6 +40,7 @@ function request() {
   for (const field of form.querySelectorAll("[data-number]")) {
     if (field.value !== "") body[field.dataset.number] = Number(field.value);
   }
+  if (of("costs").trim()) body.costs = costsOf(of("costs"));
   const texts = recipes();
   if (texts.length) body.texts = texts;
   return body;

@@ -6,7 +6,7 @@ import { badge, duration, element, number } from "./words.js";
 
 const page = document.getElementById("tuning");
 const { id, final, measure } = page.dataset;
-const LESS_IS_BETTER = ["log_loss", "tree_loss"];
+const LESS_IS_BETTER = ["log_loss", "tree_loss", "cost", "least_cost"];
 const LOOK_MILLISECONDS = 2000;
 const MOST_LINES = 150;
 const byId = (name) => document.getElementById(name);

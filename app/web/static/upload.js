@@ -19,16 +19,16 @@ let refused = null;
 
 // what a format cannot have is not asked; columns are inferred from their values if it has any
 function offer() {
-  if (!infer) return;
   const { value } = form.elements.format;
   for (const each of form.querySelectorAll("[data-formats]")) {
     each.hidden = value !== "" && !each.dataset.formats.split(" ").includes(value);
     for (const field of each.querySelectorAll("[name]")) field.disabled = each.hidden;
   }
-  infer.checked = value !== "" && !infer.disabled;
+  if (infer) infer.checked = value !== "" && !infer.disabled;
 }
 form.elements.format.addEventListener("change", offer);
 form.elements.format.addEventListener("proposed", offer);
+if (!infer) offer();
 const columns = infer ? new Columns(form, document.getElementById("columns"), () => infer.checked || form.elements.format.value === "") : null;
 
 // The beginning of a file's text; null where it is packed in a way that a browser cannot unpack.

@@ -1,7 +1,14 @@
-// The reliability curve and the most confused pairs of an evaluation.
+// The reliability curve of an evaluation, and the form that adopts an edition of a vocabulary.
 
 import { get } from "./api.js";
 import { draw } from "./charts.js";
+import { submitsJob } from "./jobform.js";
+
+const adopting = document.getElementById("adopt");
+if (adopting) {
+  const { model, version } = adopting.dataset;
+  submitsJob(adopting, () => ({ kind: "adopt", model, version: Number(version), hierarchy: adopting.elements.hierarchy.value }), "/jobs");
+}
 
 const place = document.getElementById("reliability");
 if (place) {

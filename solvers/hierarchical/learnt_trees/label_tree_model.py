@@ -12,6 +12,7 @@ from solvers.hierarchical.learnt_trees.secants import hinge_secants, log_mean_ex
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Floats32, Ints32
 from solvers.numerics.copies import copy
+from solvers.numerics.predicted_scores import SparseProducts, add_products, one_sparse_product, sparse_products
 
 # of the mean of the exponentials, so that every score is finite
 LEAST = np.float32(1e-30)
@@ -37,6 +38,7 @@ class LabelTreeModel(Model):
     """
 
     kind = "label_trees"
+    scores_rows_alone = True
 
     def __init__(
         self,
@@ -69,19 +71,15 @@ class LabelTreeModel(Model):
 
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
         self.check_width(X)
-        scores = np.zeros((X.shape[0], len(self.classes)), np.float32)
-        self._score(X.indptr, X.indices, X.data, scores)
-        return scores
-
-    def _score(self, indptr: Ints32, indices: Ints32, data: AnyFloats, scores: Floats32) -> None:
-        fixed = self.W.indptr, self.W.indices, self.W.data, self.intercept, self.parent, self.label
-        _score_rows(indptr, indices, data.astype(np.float32), *fixed, scores)
+        return self._scored(sparse_products(X, self.W))
 
     def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
-        scores = np.zeros((1, len(self.classes)), np.float32)
-        indptr = np.array([0, len(indices)], np.int32)
-        self._score(indptr, indices, values, scores)
-        return np.asarray(scores[0])
+        return np.asarray(self._scored(one_sparse_product(indices, values, self.W))[0])
+
+    def _scored(self, products: SparseProducts) -> Floats32:
+        scores = np.zeros((len(products.indptr) - 1, len(self.classes)), np.float32)
+        _score_rows(products, self.intercept, self.parent, self.label, scores)
+        return scores
 
     def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions:
         """By secants from the empty row: the intercept is what its score is."""
@@ -115,9 +113,14 @@ class LabelTreeModel(Model):
         return path
 
     def arrays(self) -> dict[str, Array]:
-        data = self.W.data.astype(np.float16) if self.half else self.W.data
-        weights = {"indptr": self.W.indptr, "indices": self.W.indices, "data": data}
+        weights = stored_arrays.of_sparse(self.W, self.half)
         return weights | {"intercept": self.intercept, "parent": self.parent, "label": self.label}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory; half precision takes fewer in files."""
+        rest = self.intercept.nbytes + self.parent.nbytes + self.label.nbytes
+        return stored_arrays.sparse_nbytes(self.W) + int(rest)
 
     @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "LabelTreeModel":
@@ -132,30 +135,16 @@ class LabelTreeModel(Model):
 
 
 @njit(cache=True, nogil=True)
-def _score_rows(
-    indptr: Ints32,
-    indices: Ints32,
-    data: Floats32,
-    W_indptr: Ints32,
-    W_indices: Ints32,
-    W_data: Floats32,
-    intercept: Floats32,
-    parent: Ints32,
-    label: Ints32,
-    scores: Floats32,
-) -> None:
+def _score_rows(products: SparseProducts, intercept: Floats32, parent: Ints32, label: Ints32, scores: Floats32) -> None:
     """Margins of all nodes, losses summed down the trees, and the mean of their exponentials, row by row."""
     n_nodes = len(parent)
     z = np.empty(n_nodes, np.float32)
     n_trees = 0
     for node in range(n_nodes):
         n_trees += parent[node] < 0
-    for i in range(len(indptr) - 1):
+    for i in range(scores.shape[0]):
         copy(intercept, z)
-        for at in range(indptr[i], indptr[i + 1]):
-            feature, value = indices[at], data[at]
-            for entry in range(W_indptr[feature], W_indptr[feature + 1]):
-                z[W_indices[entry]] += value * W_data[entry]
+        add_products(products, i, z)
         for node in range(n_nodes):
             above = parent[node]
             if above < 0:

@@ -20,8 +20,8 @@ from solvers.core.dual_variables import best_multiple
 from solvers.core.problem import Problem, ProblemError
 from solvers.hierarchical import epochs
 from solvers.hierarchical.epochs import Epoch
-from solvers.hierarchical.marginals import closed_sets, labelings, visits
-from solvers.hierarchical.marginals.example import MarkovTree, Sets
+from solvers.hierarchical.marginals import closed_sets, graph_sets, labelings, visits
+from solvers.hierarchical.marginals.example import Sets, markov_graph, markov_tree
 from solvers.hierarchical.marginals.visits import VISITED, Sums
 from solvers.labels.taxonomy import Weighting
 from solvers.numerics import coefficients
@@ -65,15 +65,16 @@ class MarkovAscent:
         taxonomy, labels = problem.tree, problem.label_sets()
         self._of_duals = of_duals
         self.rows, self.features = arrange(problem.X, np.dtype(np.float64))
-        degree = 2.0 * (1.0 + np.diff(taxonomy.first_child)[1:])
-        self.tree = MarkovTree(taxonomy.parent, taxonomy.first_child, degree)
+        self.tree = markov_tree(taxonomy) if taxonomy.is_tree else markov_graph(taxonomy)
         self.sets = Sets(
             labels.indptr.astype(np.int64), labels.indices.astype(np.int32), C * problem.weights,
             taxonomy.loss_weights(scaling), hierarchical, edges,
         )  # fmt: skip
         self.n_columns = taxonomy.n_nodes * (2 if edges else 1)
         self.filled = self.rows.squares > 0
-        self._masses = labelings if edges else closed_sets
+        if edges and not taxonomy.is_tree:
+            raise ProblemError(f"labelings=all needs a label tree, but {taxonomy.several_parents}")
+        self._masses = labelings if edges else closed_sets if taxonomy.is_tree else graph_sets
 
     def train(self, tol: float, max_epochs: int, seed: int, state: State | None) -> Iterator[Step]:
         """Train, from the start or from the ``state`` of an earlier step."""

@@ -9,16 +9,57 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from solvers.labels.taxonomy import Taxonomy
+from solvers.labels.tree_paths import Adjacency
 from solvers.numerics.array_types import Bools, Floats, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients
 
 
+class GraphEdges(NamedTuple):
+    """All edges of a label graph but the root's; of a tree, whose masses need none of them, nothing.
+
+    ``parents`` and ``children`` of every node in compressed rows; the edges one by one as pairs of ``below`` and
+    ``above``, ascending by child. ``share`` is one over the number of a node's parents.
+    """
+
+    parents: Adjacency
+    children: Adjacency
+    below: Ints32
+    above: Ints32
+    share: Floats
+
+
 class MarkovTree(NamedTuple):
-    """A label tree: parents, children in compressed rows, and twice one more than the children of every node."""
+    """A label tree: parents, children in compressed rows, and twice the number of every node's edges.
+
+    A label graph has all its edges in ``edges``, and the root's count one for each child of the root alone.
+    """
 
     parent: Ints32
     first_child: Ints32
     degree: Floats
+    edges: GraphEdges
+
+
+def markov_tree(tree: Taxonomy) -> MarkovTree:
+    """A label tree for compiled code."""
+    none = Adjacency(np.zeros(1, np.int64), np.empty(0, np.int32))
+    nothing = GraphEdges(none, none, none.nodes, none.nodes, np.empty(0))
+    degree = 2.0 * (1.0 + np.diff(tree.first_child)[1:])
+    return MarkovTree(tree.parent, tree.first_child, degree, nothing)
+
+
+def markov_graph(tree: Taxonomy) -> MarkovTree:
+    """A label graph for compiled code."""
+    start, above = tree.parents
+    n_parents = np.maximum(np.diff(start), 1)
+    below = np.repeat(np.arange(tree.n_nodes, dtype=np.int32), np.diff(start))
+    n_children = np.bincount(above, minlength=tree.n_nodes)
+    degree = 2.0 * (n_parents + n_children).astype(np.float64)
+    first = np.concatenate([[0], np.cumsum(n_children)]).astype(np.int64)
+    children = Adjacency(first, below[np.argsort(above, kind="stable")])
+    edges = GraphEdges(tree.parents, children, below, above, 1.0 / n_parents)
+    return MarkovTree(tree.parent, tree.first_child, degree, edges)
 
 
 class Sets(NamedTuple):

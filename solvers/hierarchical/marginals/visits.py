@@ -17,6 +17,14 @@ from solvers.hierarchical.marginals.closed_sets import (
     losses_of_sets,
 )
 from solvers.hierarchical.marginals.example import Example, MarkovTree, Sets, blank_example, load_masses
+from solvers.hierarchical.marginals.graph_sets import (
+    Search,
+    ascend_on_graph,
+    best_set_of_graph,
+    blank_search,
+    gradient_on_graph,
+    losses_in_graph,
+)
 from solvers.hierarchical.marginals.labelings import (
     ascend_on_labelings,
     best_labeling,
@@ -46,7 +54,9 @@ class Sums(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def look(rows: Rows, tree: MarkovTree, sets: Sets, i: int, A: Floats, pool: Coefficients, example: Example) -> float:
+def look(
+    rows: Rows, tree: MarkovTree, sets: Sets, i: int, A: Floats, pool: Coefficients, example: Example, search: Search
+) -> float:
     """Example i at the vectors A: scores, losses, masses, gradient, the best set; returns what that is worth."""
     sum_rows(A, rows.indices, rows.data, rows.indptr[i], rows.indptr[i + 1], example.scores)
     if sets.edges:
@@ -54,6 +64,11 @@ def look(rows: Rows, tree: MarkovTree, sets: Sets, i: int, A: Floats, pool: Coef
         load_masses(sets, pool, i, example)
         gradient_on_labelings(tree, example)
         value: float = best_labeling(tree, example)
+    elif tree.edges.below.shape[0] > 0:
+        losses_in_graph(tree, sets, i, example)
+        load_masses(sets, pool, i, example)
+        gradient_on_graph(tree, example)
+        value = best_set_of_graph(tree, example, search)
     else:
         losses_of_sets(tree, sets, i, example)
         load_masses(sets, pool, i, example)
@@ -84,6 +99,7 @@ def visit(
     """
     m = tree.parent.shape[0]
     example, groups, edges = blank_example(tree, sets, E.shape[1]), blank_groups(m), blank_edges(m)
+    search = blank_search(tree)
     p, g, q, before, is_true = example.mass, example.gradient, example.direction, example.before, example.is_true
     indptr, indices, data, _ = rows
     n = p.shape[0]
@@ -93,7 +109,7 @@ def visit(
             return at
         i = np.int64(order[at])
         bound, K = sets.bound[i], rows.squares[i] * damping
-        gap = bound * look(rows, tree, sets, i, E, pool, example)
+        gap = bound * look(rows, tree, sets, i, E, pool, example, search)
         for j in range(n):
             gap -= p[j] * g[j]
             before[j] = p[j]
@@ -105,6 +121,8 @@ def visit(
         unchanged[i] = 0
         if sets.edges:
             ascend_on_labelings(tree, bound, K, gap, example, edges)
+        elif tree.edges.below.shape[0] > 0:
+            ascend_on_graph(tree, bound, K, gap, example, groups)
         else:
             ascend_on_sets(tree, bound, K, gap, example, groups)
         n_changed, n_held = 0, 0
@@ -127,12 +145,12 @@ def visit(
 @njit(cache=True, nogil=True)
 def certify(rows: Rows, tree: MarkovTree, sets: Sets, A: Floats, pool: Coefficients, gaps: Floats) -> Sums:
     """The sums at the vectors A of the dual variables; ``gaps`` takes each example's part of the duality gap."""
-    example = blank_example(tree, sets, A.shape[1])
+    example, search = blank_example(tree, sets, A.shape[1]), blank_search(tree)
     p, g, lam, is_true = example.mass, example.gradient, example.loss, example.is_true
     losses, linear, constant, largest = 0.0, 0.0, 0.0, 0.0
     for i in range(sets.bound.shape[0]):
         bound = sets.bound[i]
-        loss = look(rows, tree, sets, i, A, pool, example)
+        loss = look(rows, tree, sets, i, A, pool, example, search)
         won, gap = 0.0, 0.0
         for j in range(p.shape[0]):
             if is_true[j]:
@@ -175,9 +193,10 @@ def rebuild(rows: Rows, tree: MarkovTree, sets: Sets, pool: Coefficients, A: Flo
 def scale(tree: MarkovTree, sets: Sets, ratio: float, factor: float, pool: Coefficients) -> None:
     """Make masses of bounds ``ratio`` times smaller those of the bounds of ``sets``, A then ``factor`` times as long.
 
-    The factor is at most the ratio. Over closed sets a child's mass is kept from rising above its parent's by rounding.
+    The factor is at most the ratio. Over closed sets a child's mass is kept from rising above its parents' by rounding.
     """
     m = tree.parent.shape[0]
+    several, (start, above) = tree.edges.below.shape[0] > 0, tree.edges.parents
     p, is_true = np.zeros(2 * m), np.zeros(m, np.bool_)
     for i in range(sets.bound.shape[0]):
         bound, true_nodes = sets.bound[i], sets.nodes[sets.indptr[i] : sets.indptr[i + 1]]
@@ -194,6 +213,9 @@ def scale(tree: MarkovTree, sets: Sets, ratio: float, factor: float, pool: Coeff
             j = pool.classes[at]
             if j < m and not sets.edges and tree.parent[j] >= 0:
                 p[j] = min(p[j], p[tree.parent[j]])
+                if several:
+                    for e in range(start[j], start[j + 1]):
+                        p[j] = min(p[j], p[above[e]])
             pool.values[at] = p[j]
         for j in true_nodes:
             is_true[j] = False

@@ -41,8 +41,8 @@ class Loss(Protocol):
     ``w_c = sum_i v_ic x_i``.
     """
 
-    def at_zero(self, n_classes: int) -> float:
-        """The loss of an example whose scores all vanish, as those of an empty row always do."""
+    def constant(self, task: Task, empty: Bools) -> float:
+        """The weighted losses of the empty examples, whose scores all vanish, summed."""
 
     def layout(self, problem: Problem) -> Layout:
         """Rows and weights as the compiled loops take them."""
@@ -255,7 +255,11 @@ class Ascent:
         return sp.csr_matrix(found[:, rank_of_classes(problem)])
 
     def reach(self, problem: Problem, state: State, model: Model, primal: float, dual: float) -> Reach:
-        """As :meth:`solvers.core.base.Solver.reach`, of the prepared problem.
+        """As :meth:`solvers.core.base.Solver.reach`, of the prepared problem."""
+        return joint_reach(model, primal, dual, self.multiple(problem, state), self.params.bias)
+
+    def multiple(self, problem: Problem, state: State) -> float | None:
+        """As :meth:`solvers.core.base.Solver.multiple`, of the prepared problem.
 
         The model is a multiple of the weights that the dual variables make, but where these are those of an end game,
         or biases are held back.
@@ -263,8 +267,7 @@ class Ascent:
         apart = Counters(*(int(value) for value in state["counters"])).apart
         held = self.params.bias > 0 and self.loss.layout(problem).constant is not None
         scale = float(state["scale"][0])
-        multiple = None if apart or held or scale <= 0.0 else scale
-        return joint_reach(model, primal, dual, multiple, self.params.bias)
+        return None if apart or held or scale <= 0.0 else scale
 
     def _warm(self, task: Task, layout: Layout, problem: Problem, state: State) -> Run:
         """The run that begins at shares of the bounds, with a pass over the examples that have none: the new ones."""
@@ -312,7 +315,7 @@ class _Training:
         self.ascent, self.task, self.run = ascent, task, run
         filled = task.rows.squares > 0
         self.examples = np.flatnonzero(filled).astype(np.int32)
-        self.constant = float(task.bounds[~filled].sum()) * ascent.loss.at_zero(task.n_classes)
+        self.constant = ascent.loss.constant(task, ~filled)
         self.gaps, self.expected = np.zeros(len(filled)), 1.0
         self.inner = run.ended and ascent.inner_pass_pays(run)
 

@@ -46,7 +46,7 @@ def visit(
     at = 0
     while at < len(order):
         visits = Visits(order, at, len(order), False, 0)
-        at = joint.visit(task, visits, largest_loss, shard.W, lists, own, progress)
+        at = joint.visit(task, visits, largest_loss, shard.W, lists, own, progress, None)
         if at < len(order):
             lists = weights.with_capacity()
     lengths, classes, values = _lists(pool, shard, order, own)

@@ -15,10 +15,11 @@ Sparse dual variables that were scaled, brought to their bounds where rounding h
 import numpy as np
 from numba import njit
 
+from solvers.labels.costs import Costs, costs_of
 from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 from solvers.numerics.block_roots import box_root, simplex_root
 from solvers.numerics.rows import ALIGNMENT, PARTS, best_of_parts
-from solvers.numerics.scaling_search import note
+from solvers.numerics.scaling_search import LARGEST, note
 from solvers.numerics.simd import above_mask, largest, lowest_bit
 
 NEAR = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
@@ -216,3 +217,31 @@ def weighted_loss(f: Array, f_y: float, C: float, largest_loss: bool, terms: Flo
             note(1.0, pull, C, terms)
         return C * max(0.0, 1.0 + pull)
     return C * float(_summed(f, f_y, C, terms))
+
+
+@njit(cache=True, nogil=True)
+def costly_loss(
+    costs: Costs, y: int, f: Array, f_y: float, C: float, multiple: float, largest_loss: bool, margins: Floats,
+    terms: Floats
+) -> float:  # fmt: skip
+    """The weighted loss of an example of class y at a multiple of W, its margins being costs, which go to ``margins``.
+
+    The scores f are without its own class. Which class violates its margin most may change along the line search. So
+    what is noted of the largest loss, a convex function, is the chord from the one at W to that at the end of the grid.
+    """
+    costs_of(costs, y, margins)
+    loss, far = 0.0, 0.0
+    for c in range(costs.other.shape[0]):
+        if c == y:
+            continue
+        pull = multiple * (np.float64(f[c]) - f_y)
+        value = margins[c] + pull
+        if largest_loss:
+            loss, far = max(loss, value), max(far, margins[c] + LARGEST * pull)
+        elif value > 0.0:
+            loss += value
+            note(margins[c], pull, C, terms)
+    if largest_loss and max(loss, far) > 0.0:
+        slope = (far - loss) / (LARGEST - 1.0)
+        note(loss - slope, slope, C, terms)
+    return C * loss

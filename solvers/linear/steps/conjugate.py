@@ -6,7 +6,7 @@ feasible set that they are on. A step that leaves the feasible set is projected 
 point of the way there, and the method starts again on the new face (compare Moré and Toraldo 1991).
 
 With v the change of the variables alpha_ic and dW = sum_i x_i ((sum_c v_ic) e_y - sum_c v_ic e_c)', the dual gains
-g'v - |dW|^2 / 2, where g_ic = 1 - f_y + f_c.
+g'v - |dW|^2 / 2, where g_ic = 1 - f_y + f_c, or with costs their own in place of 1.
 
 Faces of the feasible set of the dual variables that conjugate gradients move together.
 
@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from solvers.labels.costs import Costs, cost_of
 from solvers.linear.layouts import class_lists
 from solvers.linear.layouts.class_lists import Lists
 from solvers.linear.visits import Task
@@ -156,6 +157,7 @@ def projected_conjugate_gradients(
     blank_values: Array,
     most: int,
     reduction: float,
+    costs: Costs | None,
 ) -> tuple[float, int]:
     """Ascend on the listed variables of ``some`` examples, in place.
 
@@ -178,6 +180,10 @@ def projected_conjugate_gradients(
     _score(task, chosen, lists, weights, scratch, gradient)
     for t in range(size):
         gradient[t] = 1.0 - gradient[t]
+    if costs is not None:
+        for e in range(some.shape[0]):
+            for t in range(chosen.begin[e], chosen.begin[e + 1]):
+                gradient[t] += cost_of(costs, task.y[some[e]], chosen.classes[t]) - 1.0
     held = np.zeros(size, np.bool_)
     tied = np.zeros(some.shape[0], np.bool_)
     faces(chosen, bounds, largest_loss, alpha, gradient, held, tied)

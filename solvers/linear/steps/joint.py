@@ -3,9 +3,10 @@
 import numpy as np
 from numba import njit
 
+from solvers.labels.costs import Costs, add_costs, cost_of
 from solvers.linear.layouts import class_lists, hybrid_layout
 from solvers.linear.layouts.class_lists import Lists
-from solvers.linear.steps.block_step import candidates, changes, solve, violation_of, weighted_loss
+from solvers.linear.steps.block_step import candidates, changes, costly_loss, solve, violation_of, weighted_loss
 from solvers.linear.visits import Progress, Task, Visits
 from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
@@ -20,11 +21,12 @@ SLOTS = 1 << 14
 @njit(cache=True, nogil=True)
 def visit(
     task: Task, visits: Visits, largest_loss: bool, W: Array, lists: Lists | None, pool: Coefficients,
-    progress: Progress
+    progress: Progress, costs: Costs | None
 ) -> int:  # fmt: skip
     """Block steps on the examples of ``visits``; W, lists, pool and progress change in place.
 
     ``visits.most`` bounds the candidates of one step: fewer than all is an exact step on a part of the variables.
+    Margins are ``costs``, or 1 without: what an answer costs more than 1 is added to its score.
     Returns where it stopped, before the end when a pool is full. Everything is unpacked once and inlined: passing
     arrays on within tuples costs reference counts that took half the time of a visit.
     """
@@ -76,6 +78,8 @@ def visit(
                 class_lists.add_scores(indices, data, mid, high, n_hot, w_start, w_length, w_cells, f)
             f_y = np.float64(f[y])
             f[y] = -np.inf
+            if costs is not None:
+                add_costs(costs, y, 1.0, f)
             n, loss, held = candidates(f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
             violation = violation_of(b, old, n, S0, K, C, largest_loss)
         else:
@@ -95,6 +99,9 @@ def visit(
                 for t in range(n + 1):
                     b[t] = steps[t]
             f_y = b[n]
+            if costs is not None:
+                for t in range(n):
+                    b[t] += cost_of(costs, y, classes[t]) - 1.0
             for t in range(n):
                 b[t] = (1.0 - f_y + b[t]) / K + old[t] + S0
         solve(b, n, C, S0, largest_loss, new)
@@ -147,15 +154,17 @@ def visit(
 @njit(cache=True, nogil=True)
 def certify(
     task: Task, largest_loss: bool, W: Array, lists: Lists | None, pool: Coefficients, gaps: Floats, leads: Floats,
-    terms: Floats
+    terms: Floats, costs: Costs | None, multiple: float
 ) -> tuple[float, float]:  # fmt: skip
-    """Weighted losses and dual variables summed over all examples that are not empty.
+    """Weighted losses and dual variables, times their margins, summed over all examples that are not empty.
 
     Each one's gap goes to ``gaps``, and by how much its own class leads the best other one to ``leads``.
-    ``terms`` notes, for the scaling line search, those that are above zero at W or at a larger multiple.
+    ``terms`` notes, for the scaling line search, those that are above zero at W or at a larger multiple. With costs all
+    is at this ``multiple`` of W.
     """
     rows, labels, bounds, n_classes = task
     f = np.zeros(W.shape[1], W.dtype)
+    margins = np.ones(W.shape[1])
     losses, total = 0.0, 0.0
     for i in range(labels.shape[0]):
         if rows.squares[i] == 0.0:
@@ -165,12 +174,20 @@ def certify(
         f[labels[i]] = -np.inf
         f[n_classes:] = -np.inf
         leads[i] = f_y - largest(f)
-        gaps[i] = weighted_loss(f, f_y, bounds[i], largest_loss, terms)
+        if costs is None:
+            gaps[i] = weighted_loss(f, f_y, bounds[i], largest_loss, terms)
+        else:
+            gaps[i] = costly_loss(costs, labels[i], f, f_y, bounds[i], multiple, largest_loss, margins, terms)
         losses += gaps[i]
         first = pool.start[i]
         for t in range(first + 1, first + pool.length[i]):
-            total -= pool.values[t]
-            gaps[i] += pool.values[t] * (1.0 - f_y + f[pool.classes[t]])
+            if costs is None:
+                total -= pool.values[t]
+                gaps[i] += pool.values[t] * (1.0 - f_y + f[pool.classes[t]])
+            else:
+                margin = margins[pool.classes[t]]
+                total -= pool.values[t] * margin
+                gaps[i] += pool.values[t] * (margin - multiple * (f_y - f[pool.classes[t]]))
     return losses, total
 
 

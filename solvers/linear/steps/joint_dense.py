@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from solvers.labels.costs import Costs, add_costs, cost_of
 from solvers.linear.layouts import dense_simd
 from solvers.linear.layouts.dense_simd import DenseRows, dot, dots
-from solvers.linear.steps.block_step import NEGLIGIBLE, candidates, solve, violation_of, weighted_loss
+from solvers.linear.steps.block_step import NEGLIGIBLE, candidates, costly_loss, solve, violation_of, weighted_loss
 from solvers.linear.visits import Progress, Task, Visits
 from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
@@ -36,7 +37,10 @@ class Inner(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def visit(task: Task, visits: Visits, largest_loss: bool, W: Array, pool: Coefficients, progress: Progress) -> int:
+def visit(
+    task: Task, visits: Visits, largest_loss: bool, W: Array, pool: Coefficients, progress: Progress,
+    costs: Costs | None
+) -> int:  # fmt: skip
     """As ``joint.visit``.
 
     Lists are read and written right here, not by the functions of ``block_step``: with those, inlined or not, a
@@ -66,6 +70,8 @@ def visit(task: Task, visits: Visits, largest_loss: bool, W: Array, pool: Coeffi
             dots(W, X, i, f)
             f_y = np.float64(f[y])
             f[y] = -np.inf
+            if costs is not None:
+                add_costs(costs, y, 1.0, f)
             n, loss, held = candidates(f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
             statistics.gap += C * loss - held
             statistics.losses += C * loss
@@ -75,6 +81,9 @@ def visit(task: Task, visits: Visits, largest_loss: bool, W: Array, pool: Coeffi
             f_y, inverse = dot(W, y, X, i), 1.0 / K
             for t in range(m):
                 b[t] = (1.0 - f_y + dot(W, classes[t], X, i)) * inverse + old[t] + S0
+            if costs is not None:
+                for t in range(m):
+                    b[t] += (cost_of(costs, y, classes[t]) - 1.0) * inverse
         solve(b, n, C, S0, largest_loss, new)
 
         count, own, square, kept, total = 0, 0.0, 0.0, 0, 0.0
@@ -121,11 +130,12 @@ def inner_passes(
     W: Array,
     pool: Coefficients,
     progress: Progress,
-    costs: Floats,
+    prices: Floats,
     inner: Inner,
     mean_gain: float,
+    costs: Costs | None,
 ) -> tuple[Ints32, float, float, int]:
-    """Inner passes, one after the other while they pay; costs[i] is what a visit of example i takes a coefficient.
+    """Inner passes, one after the other while they pay; prices[i] is what a visit of example i takes a coefficient.
 
     Returns the order and the cost of the last one, the cost of all, and how many they were.
     """
@@ -134,9 +144,9 @@ def inner_passes(
     while True:
         number = inner.passes + passes + 1
         threshold = inner.share * mean_gain
-        order, cost = live(progress.gains, pool.length, costs, threshold, inner.seed, inner.epoch, number)
+        order, cost = live(progress.gains, pool.length, prices, threshold, inner.seed, inner.epoch, number)
         statistics.gain = 0.0
-        visit(task, Visits(order, 0, order.shape[0], False, 0), largest_loss, W, pool, progress)
+        visit(task, Visits(order, 0, order.shape[0], False, 0), largest_loss, W, pool, progress, costs)
         passes += 1
         spent += cost
         mean_gain = statistics.gain / max(1, order.shape[0])
@@ -147,11 +157,13 @@ def inner_passes(
 
 @njit(cache=True, nogil=True)
 def certify(
-    task: Task, largest_loss: bool, W: Array, pool: Coefficients, gaps: Floats, leads: Floats, terms: Floats
-) -> tuple[float, float]:
+    task: Task, largest_loss: bool, W: Array, pool: Coefficients, gaps: Floats, leads: Floats, terms: Floats,
+    costs: Costs | None, multiple: float
+) -> tuple[float, float]:  # fmt: skip
     """As ``joint.certify``."""
     rows, labels, bounds, n_classes = task
     f = np.full(-(-W.shape[0] // 16) * 16, -np.inf, W.dtype)
+    margins = np.ones(f.shape[0])
     losses, total = 0.0, 0.0
     for i in range(labels.shape[0]):
         if rows.squares[i] == 0.0:
@@ -161,12 +173,20 @@ def certify(
         f[labels[i]] = -np.inf
         f[n_classes:] = -np.inf
         leads[i] = f_y - largest(f)
-        gaps[i] = weighted_loss(f, f_y, bounds[i], largest_loss, terms)
+        if costs is None:
+            gaps[i] = weighted_loss(f, f_y, bounds[i], largest_loss, terms)
+        else:
+            gaps[i] = costly_loss(costs, labels[i], f, f_y, bounds[i], multiple, largest_loss, margins, terms)
         losses += gaps[i]
         first = pool.start[i]
         for t in range(first + 1, first + pool.length[i]):
-            total -= pool.values[t]
-            gaps[i] += pool.values[t] * (1.0 - f_y + f[pool.classes[t]])
+            if costs is None:
+                total -= pool.values[t]
+                gaps[i] += pool.values[t] * (1.0 - f_y + f[pool.classes[t]])
+            else:
+                margin = margins[pool.classes[t]]
+                total -= pool.values[t] * margin
+                gaps[i] += pool.values[t] * (margin - multiple * (f_y - f[pool.classes[t]]))
     return losses, total
 
 

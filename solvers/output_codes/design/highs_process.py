@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 ORPHANED = 3
 # the interior point method was two to five times as fast as the simplex method, which rounding disturbs less
@@ -19,6 +18,9 @@ METHODS = ("highs-ipm", "highs-ds")
 
 def solve(costs: Any, A_ub: Any, b_ub: Any, A_eq: Any, b_eq: Any, box: Any, tolerance: float) -> Any:
     """What :func:`scipy.optimize.linprog` finds by the first method that succeeds, or what the last says."""
+    # imported here: every process that knows the methods would wait for it
+    from scipy.optimize import linprog
+
     call: Any = linprog
     names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
     options = dict.fromkeys(names, tolerance)

@@ -10,6 +10,7 @@ from solvers.core.base import Solver, State
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.labels.label_sets import own_labels
+from solvers.labels.taxonomy import Taxonomy
 from solvers.labels.tree_part import TreePart
 from solvers.metrics.confidence.pairs import Pairs, Rest
 from solvers.metrics.confidence.set_reliability import SetReliability
@@ -132,12 +133,12 @@ class LabelSets:
         )
 
     def _calibrated(self, scores: Scores) -> CalibratedSets:
-        parent, labels = self._part.tree.parent, self._labels
+        parents, labels = self._part.tree.parents, self._labels
         if self._flat:
-            labels, parent = own_labels(labels, parent), np.full_like(parent, -1)
-        calibration, log_odds, ndcg = fit_sets(scores, labels, self._trained, parent, self._ranked)
+            labels, parents = own_labels(labels, parents), Taxonomy.flat(self._part.tree.names).parents
+        calibration, log_odds, ndcg = fit_sets(scores, labels, self._trained, parents, self._ranked)
         if self._flat:
-            log_odds = closed(log_odds, self._ranked, self._part.tree.parent)
+            log_odds = closed(log_odds, self._ranked, self._part.tree.parents)
         rest = Rest(NodeCalibration.of_rest(len(scores)), self._part.n_hanging)
         pairs = Pairs.from_log_odds(log_odds, self._labels, rest)
         curve = Curve.from_pairs(pairs)
@@ -147,7 +148,7 @@ class LabelSets:
 
     def _table(self, calibration: NodeCalibration, log_odds: Floats, rest: Rest, common: float) -> LabelTable:
         """Counts of the sets by label, last those of the labels that no row has, all together."""
-        predicted = calibration.margins(log_odds, self._part.tree.parent) > 0
+        predicted = calibration.margins(log_odds, self._part.tree.parents) > 0
         counts, n_named = table(self._labels, sp.csr_matrix(predicted)), 0
         if rest.log_odds > common:
             below = (predicted & (log_odds > common)).sum(axis=0) @ rest.n_hanging[1:]

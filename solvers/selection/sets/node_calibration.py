@@ -14,7 +14,8 @@ from scipy.special import expit
 
 from solvers.hierarchical import subtrees
 from solvers.labels.tree_part import TreePart
-from solvers.numerics.array_types import AnyFloats, AnyInts, Array, Floats
+from solvers.labels.tree_paths import Adjacency
+from solvers.numerics.array_types import AnyFloats, Array, Floats
 
 NEWTON_STEPS, SLOPE_PENALTY, OFFSET_PENALTY = 12, 3.0, 0.05
 # no step of Newton's method is longer, in any direction
@@ -94,17 +95,17 @@ class NodeCalibration(NamedTuple):
         """Log-odds of every node for itself, of the shape of scores, whose last axis is that of the nodes."""
         return np.asarray(self.slope * (scores - self.mean) / self.deviation + self.offset)
 
-    def log_odds(self, scores: AnyFloats, parent: AnyInts) -> Floats:
-        """The least log-odds on the path to each node, float64 array, shape (n_samples, n_nodes)."""
+    def log_odds(self, scores: AnyFloats, parents: Adjacency) -> Floats:
+        """The least log-odds at or above each node, float64 array, shape (n_samples, n_nodes)."""
         found = np.ascontiguousarray(self.of_nodes(scores), np.float64)
-        subtrees.least_on_path(parent, found)
+        subtrees.least_above(parents, found)
         return found
 
-    def margins(self, log_odds: Floats, parent: AnyInts) -> Floats:
+    def margins(self, log_odds: Floats, parents: Adjacency) -> Floats:
         """By how much log-odds exceed their thresholds, never rising on the way down: positive in the predicted set."""
         found = log_odds - self.threshold
         if len(self.threshold) > 1:
-            subtrees.least_on_path(parent, found)
+            subtrees.least_above(parents, found)
         return found
 
     def arrays(self) -> dict[str, Array]:

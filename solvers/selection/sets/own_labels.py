@@ -9,7 +9,8 @@ from solvers.core.problem import Problem
 from solvers.hierarchical import subtrees
 from solvers.labels.label_sets import own_labels
 from solvers.labels.taxonomy import Taxonomy
-from solvers.numerics.array_types import AnyInts, Bools, Floats
+from solvers.labels.tree_paths import Adjacency
+from solvers.numerics.array_types import Bools, Floats
 
 
 def ranked_labels(own: sp.csr_matrix) -> Bools:
@@ -19,21 +20,21 @@ def ranked_labels(own: sp.csr_matrix) -> Bools:
 
 def has_own_inner(problem: Problem) -> bool:
     """Whether some row has a label as its own that has labels below it; without such rows a tree hides no own label."""
-    if problem.labels is None or not (problem.tree.parent >= 0).any():
+    if problem.labels is None or problem.tree.depth == 1:
         return False
-    ranked = ranked_labels(own_labels(problem.labels, problem.tree.parent))
-    return bool(ranked[problem.tree.parent[problem.tree.parent >= 0]].any())
+    ranked = ranked_labels(own_labels(problem.labels, problem.tree.parents))
+    return bool(ranked[problem.tree.parents.nodes].any())
 
 
 def flat_problem(problem: Problem) -> Problem:
     """The same rows with their own labels alone, and no tree over the labels, which stay the same classes."""
     assert problem.labels is not None
     flat = Taxonomy(problem.tree.names, np.full(problem.tree.n_nodes, -1, np.int32))
-    return replace(problem, taxonomy=flat, labels=own_labels(problem.labels, problem.tree.parent))
+    return replace(problem, taxonomy=flat, labels=own_labels(problem.labels, problem.tree.parents))
 
 
-def closed(log_odds: Floats, ranked: Bools, parent: AnyInts) -> Floats:
+def closed(log_odds: Floats, ranked: Bools, parents: Adjacency) -> Floats:
     """The best log-odds of an own label at or below each node, shape (n_rows, n_nodes); -inf where there is none."""
     found = np.where(ranked, log_odds, -np.inf)
-    subtrees.best_below(np.asarray(parent, np.int32), found)
+    subtrees.best_below(parents, found)
     return found

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from solvers.hierarchical import subtrees
 from solvers.labels.label_sets import own_labels
+from solvers.labels.tree_paths import Adjacency
 from solvers.metrics.confidence.pairs import Pairs
 from solvers.metrics.ranking import places
 from solvers.numerics.array_types import AnyFloats, AnyInts, Array, Bools, Floats
@@ -56,7 +57,7 @@ class FittedSets(NamedTuple):
 
 
 def fit_sets(
-    scores: AnyFloats, labels: sp.csr_matrix, trained: Trained, parent: AnyInts, ranked: Bools | None = None
+    scores: AnyFloats, labels: sp.csr_matrix, trained: Trained, parents: Adjacency, ranked: Bools | None = None
 ) -> FittedSets:
     """Choose the kind of calibration, and fit it.
 
@@ -67,14 +68,15 @@ def fit_sets(
     labels : csr_matrix of bool, same shape
         Closed upwards.
     trained : Trained
-    parent : int array, shape (n_labels,)
+    parents : Adjacency
+        Of the labels.
     ranked : bool array, shape (n_labels,), optional
         Labels that some row has as its own; left out, all.
     """
-    own = own_labels(labels, parent)
+    own = own_labels(labels, parents)
     half = np.arange(len(scores)) % 2
     parts = [(half != side, half == side) for side in (0, 1)] if len(scores) > 1 else [(half == 0, half == 0)]
-    along_tree = bool((np.asarray(parent) >= 0).any())
+    along_tree = len(parents.nodes) > 0
     # along a tree labels differ in more than how frequent they are, and frequent labels need not share anything
     shares = not along_tree and bool((np.asarray(labels.sum(axis=0)).ravel() < OWN_ROWS).any())
     kinds = [kind for kind in KINDS if shares or kind.own or not kind.frequency]
@@ -88,7 +90,7 @@ def fit_sets(
         for (_, applied_to), fitted in zip(parts, lines, strict=True):
             (slope, offset), fold = fitted[kind], trained.fold[applied_to]
             log_odds[applied_to] = slope[fold] * scores[applied_to] + offset[fold]
-        subtrees.least_on_path(parent, log_odds)
+        subtrees.least_above(parents, log_odds)
         gain = (
             Curve.from_pairs(Pairs.from_log_odds(log_odds, labels)).average_precision
             if along_tree

@@ -24,7 +24,7 @@ from solvers.selection.sets.own_labels import closed
 
 
 class SetPoolModel(ClosedSetModel):
-    """``log-odds(j) = min over the path to j of a (s - m) / dev + b``; the set is where they exceed the threshold.
+    """``log-odds(j) = min of a (s - m) / dev + b over the nodes at or above j``; sets are where they pass thresholds.
 
     Log-odds never rise on the way down, so that the set is closed upwards. A node that no training row has is not
     scored: its own log-odds, b, are the same for every row. A ``flat`` member scores labels as the own labels of rows;
@@ -124,13 +124,13 @@ class SetPoolModel(ClosedSetModel):
 
     def _log_odds(self, scores: AnyFloats) -> Floats:
         if self.flat:
-            found = closed(self.calibration.of_nodes(self.part.spread(scores)), self._is_ranked, self.tree.parent)
+            found = closed(self.calibration.of_nodes(self.part.spread(scores)), self._is_ranked, self.tree.parents)
             if not self.part.is_whole:
                 rest = np.setdiff1d(np.arange(self.tree.n_nodes), self.part.nodes)
                 found[:, rest] = self.calibration.offset[rest]
-                subtrees.least_on_path(self.tree.parent, found)
+                subtrees.least_above(self.tree.parents, found)
             return found
-        return self.calibration.log_odds(self.part.spread(scores), self.tree.parent)
+        return self.calibration.log_odds(self.part.spread(scores), self.tree.parents)
 
     def probabilities(self, X: sp.csr_matrix) -> Floats:
         """Of each node for itself that a row has it: shape (n_samples, n_nodes), never rising on the way down."""
@@ -138,7 +138,7 @@ class SetPoolModel(ClosedSetModel):
 
     def margins(self, scores: AnyFloats) -> Floats:
         """Log-odds above thresholds."""
-        return self.calibration.margins(np.asarray(scores, np.float64), self.tree.parent)
+        return self.calibration.margins(np.asarray(scores, np.float64), self.tree.parents)
 
     def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
         """Of the scores of the nodes on both paths whose log-odds are the least; of flat members the best below."""
@@ -163,15 +163,12 @@ class SetPoolModel(ClosedSetModel):
     def _deciding(self, log_odds: Floats, node: int) -> list[int]:
         """The node whose own log-odds are those of a node of the set."""
         if not self.flat:
-            return [int(each) for each in subtrees.nodes_of_least(self.tree.parent, log_odds, node)]
+            return [int(each) for each in subtrees.nodes_of_least(self.tree, log_odds, node)]
         if self._is_ranked[node]:
             return [node]
-        below = np.zeros(self.tree.n_nodes, bool)
-        below[node] = True
-        for level in range(int(self.tree.level[node]) + 1, self.tree.depth + 1):
-            there = self.tree.level_range(level)
-            below[there.start : there.stop] = below[self.tree.parent[there.start : there.stop]]
-        own = np.flatnonzero(below & self._is_ranked)
+        start, above = self.tree.at_or_above
+        below = np.repeat(np.arange(self.tree.n_nodes), np.diff(start))[above == node]
+        own = below[self._is_ranked[below]]
         return [int(own[log_odds[own].argmax()])] if len(own) else [node]
 
     def smaller(self, prune: Prune, half: bool) -> "SetPoolModel":
@@ -183,7 +180,7 @@ class SetPoolModel(ClosedSetModel):
         parts = {"member": self.member.arrays(), "calibration": self.calibration.arrays()}
         if self.set_reliability is not None:
             parts["set_reliability"] = self.set_reliability.arrays()
-        own = {"parent": self.tree.parent, "form": np.array([self.member.kind])}
+        own = stored_arrays.of_tree(self.tree) | {"form": np.array([self.member.kind])}
         if not self.part.is_whole:
             own["scored"] = self.part.nodes
         if self.ranked is not None:
@@ -197,7 +194,7 @@ class SetPoolModel(ClosedSetModel):
         kind = find_kind(str(arrays["form"][0]))
         if kind is None:
             raise ValueError(f"this version does not support models of the kind {arrays['form'][0]}")
-        tree, scored = stored_arrays.tree(classes, np.asarray(arrays["parent"])), None
+        tree, scored = stored_arrays.graph(classes, arrays), None
         if "scored" in arrays:
             scored = np.asarray(arrays["scored"])
             stored_arrays.require_ascending("scored", scored, tree.n_nodes)

@@ -45,7 +45,7 @@ class VocabularySets:
     def __init__(self, problem: Problem, folds: Sequence[Fold]) -> None:
         sets = problem.label_sets()
         self._labels = [sp.csr_matrix(sets[fold.held_out]) for fold in folds]
-        self._own = [own_labels(labels, problem.tree.parent) for labels in self._labels]
+        self._own = [own_labels(labels, problem.tree.parents) for labels in self._labels]
         for labels in (*self._labels, *self._own):
             labels.sort_indices()
 

@@ -238,4 +238,4 @@ def test_an_upload_that_is_larger_than_what_is_left_is_refused_before_it_comes(
     settings.cache_clear()
     refused = client.post("/api/v1/datasets?name=d&format=svmlight", content=b"a 1:1\n" * 9)
     assert "of at most 10" in problem(refused, 507, "storage_full")["detail"]
-    assert not list((config.files / "incoming").glob("*"))
+    assert not list((config.files_folder / "incoming").glob("*"))

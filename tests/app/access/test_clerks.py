@@ -60,6 +60,7 @@ def test_a_clerk_sends_feedback_and_cannot_append_or_delete_it(clerk: TestClient
         {"kind": "tune", "dataset": "letters", "model": "letters", "space": [{"solver": "spoc"}]},
         {"kind": "evaluate", "dataset": "letters", "model": "letters"},
         {"kind": "compress", "model": "letters", "version": 1, "float16": True},
+        {"kind": "adopt", "model": "letters", "hierarchy": "tree"},
     ],
     ids=lambda request: request.get("kind", "train"),
 )

@@ -26,6 +26,7 @@ SPACE = "/space/0/grid/C/1"
             "pass the number of settings to draw, such as --draws 20",
         ),
         ("datasets delete", "force=true deletes it", "--force deletes it"),
+        ("datasets upload", "pass quotes=false", "pass --no-quotes"),
         ("models compress", "smaller: float16 or prune_share", "smaller: --float16 or --prune-share"),
         ("train", "give max_features or hash_features", "give --text-max-features or --text-hash-features"),
         ("datasets upload", "of type dictionary<values=string>", "of type dictionary<values=string>"),

@@ -17,7 +17,7 @@ URL = "/api/v1/datasets?name=letters&format=svmlight"
 
 
 def stored(config: Settings) -> list[Path]:
-    return [path for path in config.files.rglob("*") if path.is_file()]
+    return [path for path in config.files_folder.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize("form", [False, True])

@@ -26,7 +26,7 @@ from app.jobs import wakeups as job_queue
 from app.jobs.schemas import TrainRequest
 from app.models import notes as version_notes
 from app.models import service as models
-from app.models.schemas import ModelVersion, VersionPatch
+from app.models.schemas import ModelAbout, ModelVersion, VersionPatch
 from app.predictions import service as predictions
 from app.predictions.model_cache import ModelCache
 from app.store import db, tables
@@ -161,9 +161,33 @@ def test_numpy_reads_an_archive_and_its_card_has_what_the_hub_reads(session: Ses
     assert "relative duality gap" in card
 
 
+def test_what_people_say_of_a_model_is_on_its_cards_and_goes_with_archives(
+    session: Session, version: ModelVersion
+) -> None:
+    said = {"license": "CC-BY-4.0", "languages": ["fi", "sv-FI"], "intended_use": "Sorting letters.", "contact": "Ann"}
+    found = version_notes.describe(session, version.model, ModelAbout.model_validate(said))
+    assert found.about.model_dump(exclude_none=True) == said
+    version_notes.describe(session, version.model, ModelAbout(limitations="Not for numbers.", contact=None))
+    archive = _exported(session)
+    card = np.load(io.BytesIO(archive), allow_pickle=False)["README.md"].decode()
+    front = dict(line.split(": ", 1) for line in card.split("---\n")[1].splitlines())
+    assert (json.loads(front["license"]), json.loads(front["language"])) == ("CC-BY-4.0", ["fi", "sv-FI"])
+    for part in ("## Intended use\n\nSorting letters.", "## Limitations\n\nNot for numbers."):
+        assert part in card
+    assert "Ann" not in card
+    taken = _import(session, archive, "elsewhere")
+    about = models.get(session, taken.model).about
+    assert (about.license, about.limitations, about.contact) == ("CC-BY-4.0", "Not for numbers.", None)
+    # what a service says of its own model stays
+    version_notes.describe(session, "elsewhere", ModelAbout(license="MIT", languages=[]))
+    _import(session, archive, "elsewhere")
+    assert models.get(session, "elsewhere").about.license == "MIT"
+    assert models.get(session, "elsewhere").about.languages is None
+
+
 def test_a_card_of_a_version_without_a_gap_and_without_tests_says_so(version: ModelVersion) -> None:
     bare = version.model_copy(update={"gap": None, "metrics": {}, "notes": "Mind the gap."})
-    card = model_cards.model_card(bare, "text", "linear")
+    card = model_cards.model_card(bare, "text", "linear", ModelAbout())
     for part in ("no duality gap", "Nothing was held out", "Mind the gap.", "text-classification"):
         assert part in card
 

@@ -1,9 +1,14 @@
+import json
+from typing import Any
+
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
-from app.datasets.recipe_schemas import TextRecipe
+from app.datasets.recipe_schemas import ColumnRecipe, FieldRecipe, TableColumns, TextRecipe
+from app.features.concept_names import ConceptName
 from app.features.load import load_features
-from app.features.named_text import ConceptName, NamedTextFeatures
+from app.features.named_text import NamedTableFeatures, NamedTextFeatures
 from solvers.labels.name_block import N_COLUMNS
 
 TEXTS = ["Cat food and dogs. A history of art.", "dogs and cats; cat", "art, ART and catfoodx history"]
@@ -52,6 +57,67 @@ def test_the_places_of_names_are_those_in_the_text(features: NamedTextFeatures) 
         "cats": ["CAT"],
         "cat food": ["food for cats"],
         "art history": ["history\u00ad of art"],
+    }
+
+
+TITLED = TableColumns(texts=("title", "abstract"), numbers=("year",))
+RECORDS = [
+    ("A history. Of art", "The cat has food. Then nothing."),
+    ("", "Dogs and art"),
+    ("Cat food and history", ""),
+]
+
+
+def tabled(**fields: dict[str, Any]) -> NamedTableFeatures:
+    recipe = TextRecipe(min_df=1, lemmas=("en",), fields={name: FieldRecipe(**own) for name, own in fields.items()})
+    years = csr_matrix([[1990.0], [2000.0], [2010.0]])
+    texts: list[Any] = RECORDS if fields else ["\n".join(filter(None, row)) for row in RECORDS]
+    features, X = NamedTableFeatures.fit(TITLED, ["year"], years, texts, ColumnRecipe(), recipe, NAMES, SHOWN)
+    again = load_features(features.kind, json.loads(json.dumps(features.params_json())), features.arrays())
+    assert isinstance(again, NamedTableFeatures)
+    for some in (features, again):
+        np.testing.assert_array_equal(some.transform(years, ["year"], texts).toarray(), X.toarray())
+        for at in range(len(RECORDS)):
+            indices, values = some.row(record(at))
+            np.testing.assert_array_equal(X[at].indices, indices)
+            np.testing.assert_array_equal(X[at].data, values)
+    return features
+
+
+def record(at: int) -> dict[str, Any]:
+    title, abstract = RECORDS[at]
+    return {"record": {"abstract": abstract, "title": title, "year": 1990 + 10 * at}}
+
+
+def in_title(features: NamedTableFeatures, at: int) -> set[str]:
+    names = (str(features.named(index)) for index in features.row(record(at))[0].tolist())
+    return {name.removeprefix("name of ").removesuffix(": title") for name in names if name.endswith(": title")}
+
+
+@pytest.mark.parametrize(
+    ("fields", "of_first", "of_second"),
+    [
+        ({}, set(), {"art"}),  # the first sentence of the joined text
+        ({"title": {"weight": 2}}, {"art"}, set()),
+        ({"abstract": {"weight": 2}}, {"art"}, set()),
+        ({"title": {"max_words": 2}}, set(), set()),
+    ],
+)
+def test_names_in_the_first_field_count_as_in_the_title(
+    fields: dict[str, Any], of_first: set[str], of_second: set[str]
+) -> None:
+    features = tabled(**fields)
+    assert in_title(features, 0) == of_first
+    assert in_title(features, 1) == of_second
+
+
+def test_the_places_of_names_in_fields_are_those_in_the_texts_joined() -> None:
+    features = tabled(title={"weight": 2}, abstract={"max_words": 3})
+    first, joined = features.block().first, "\n".join(RECORDS[0])
+    spans = features.spans(record(0), [first + N_COLUMNS * concept for concept in range(5)])
+    assert {SHOWN[(at - first) // N_COLUMNS]: [joined[i:j] for i, j in here] for at, here in spans.items()} == {
+        "cats": ["cat"],
+        "art": ["art"],
     }
 
 

@@ -15,6 +15,8 @@ from app.formats.csv_table import parse_csv
 from app.formats.table import FormatError, Parsed, RowError
 from app.formats.window import NOT_UTF8, Window
 
+IN_HEADER = "as in the header (cells that contain the delimiter need double quotes around them)"
+
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -129,10 +131,24 @@ def test_labels_are_taken_as_they_are_written(path: Path) -> None:
         (",1,2", RowError(4, "label", "the label is empty", "no_label")),
         ("  ,1,2", RowError(4, "label", "the label is empty", "no_label")),
         ("a\tb,1,2", RowError(4, "label", "the label 'a\N{REPLACEMENT CHARACTER}b' has control characters")),
-        ("a,1", RowError(4, None, "2 cells, expected 3 as in the header")),
-        ("a,1,2,", RowError(4, None, "4 cells, expected 3 as in the header")),
+        (
+            "a,1",
+            RowError(
+                4,
+                None,
+                f"2 cells, expected 3 {IN_HEADER}",
+            ),
+        ),
+        (
+            "a,1,2,",
+            RowError(
+                4,
+                None,
+                f"4 cells, expected 3 {IN_HEADER}",
+            ),
+        ),
         ('a,"1"2,3', RowError(4, None, "text after a closing quote (a quote inside a quoted cell is written twice)")),
-        ('a,"1,3', RowError(4, None, "a quote is never closed")),
+        ('a,"1,3', RowError(4, None, "a quote is never closed (pass quotes=false if quotes are ordinary characters)")),
         ("a,1," + "z" * 99, RowError(4, "y", f"'{'z' * 37}...' is not a number", "text")),
         ("a,1_0,2", RowError(4, "x", "'1_0' is not a number", "text")),
     ],
@@ -143,7 +159,13 @@ def test_an_error_names_its_line_and_column(path: Path, row: str, error: RowErro
 
 def test_an_error_after_newlines_in_quotes_names_the_line_where_its_row_begins(path: Path) -> None:
     content = 'label,text\na,"1\n2\n3"\nb,"\n",x\n'
-    assert errors(path, content) == [RowError(5, None, "3 cells, expected 2 as in the header")]
+    assert errors(path, content) == [
+        RowError(
+            5,
+            None,
+            f"3 cells, expected 2 {IN_HEADER}",
+        )
+    ]
 
 
 def test_bytes_that_are_not_utf8_are_named_by_their_line(path: Path) -> None:

@@ -119,6 +119,16 @@ def test_what_was_dropped_is_in_the_answer(client: TestClient) -> None:
     assert node["other_parents"] == ["b"]
 
 
+def test_a_graph_keeps_all_parents_and_counts_rows_below_each(client: TestClient) -> None:
+    content = b"child,parent\na,\nb,\nc,a\nc,b\nd,c\n"
+    answer = client.post(URL, params={"name": "g", "format": "csv", "tree": "graph"}, content=content).json()
+    assert (answer["n_several_parents"], answer["n_dropped"], answer["n_leaves"]) == (1, 0, 1)
+    upload(client, "rows", b'{"text": "word", "label": "d"}\n{"text": "word", "label": "b"}\n', "jsonl")
+    nodes = client.get(f"{URL}/g/nodes", params={"dataset": "rows"}).json()["nodes"]
+    assert {node["name"]: node["n_rows"] for node in nodes} == {"a": 1, "b": 2, "c": 1, "d": 1}
+    assert [node["other_parents"] for node in nodes] == [[], [], ["b"], []]
+
+
 def test_nodes_are_found_by_names_of_any_language_and_count_the_rows_below_them(client: TestClient) -> None:
     tree = b"child,parent,name@de,name@fr\nn1,root,\xc3\x84pfel,pommes\nn2,n1,Boskoop,Belle\nn3,root,Gem\xc3\xbcse,\n"
     query = {"name": "fruits", "format": "csv", "parent_field": "parent", "id_field": "child", "name_field": "name"}

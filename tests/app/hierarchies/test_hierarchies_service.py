@@ -10,6 +10,7 @@ from app.formats.hierarchies.vocabulary import Vocabulary
 from app.hierarchies import nodes as hierarchy_nodes
 from app.hierarchies import service as hierarchies
 from app.hierarchies.schemas import NewHierarchy
+from app.hierarchies.trees import taxonomy
 from app.store import tables
 from app.store.files import Upload, files
 from solvers.labels.taxonomy import Taxonomy
@@ -31,8 +32,8 @@ def test_a_tree_is_kept_with_its_counts_and_comes_back_as_it_was(session: Sessio
     assert shown.sha256 == TREE.sha256
     assert hierarchies.get(session, "letters") == hierarchies.get(session, shown.id) == shown
     assert hierarchies.page(session).items == [shown]
-    assert hierarchies.taxonomy(session, shown.id) == TREE
-    assert hierarchies.taxonomy(session, "0" * 32) is None
+    assert taxonomy(session, shown.id) == TREE
+    assert taxonomy(session, "0" * 32) is None
 
 
 def test_the_hash_is_of_the_tree_and_not_of_its_file(session: Session) -> None:
@@ -65,7 +66,7 @@ def test_nodes_are_shown_level_by_level_or_below_one(session: Session) -> None:
 def test_a_large_tree_is_kept_whole(session: Session) -> None:
     tree = Taxonomy.from_parents([f"n{i}" for i in range(25_000)], [(i - 1) // 3 if i else -1 for i in range(25_000)])
     shown = hierarchies.register(session, "large", "csv", Vocabulary(tree))
-    assert hierarchies.taxonomy(session, shown.id) == tree
+    assert taxonomy(session, shown.id) == tree
     last = hierarchy_nodes.nodes(session, "large", offset=24_998, limit=10_000).nodes
     assert [node.level for node in last] == [tree.depth] * 2
 

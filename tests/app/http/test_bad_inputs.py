@@ -41,7 +41,7 @@ def _everything(client: TestClient) -> list[Any]:
     shown = [client.get(f"/api/v1/{path}").json() for path in LISTS]
     for key in shown[4]["items"]:
         del key["last_used_at"]
-    return [*shown, sorted(str(path) for path in settings().files.rglob("*"))]
+    return [*shown, sorted(str(path) for path in settings().files_folder.rglob("*"))]
 
 
 def test_there_are_enough() -> None:

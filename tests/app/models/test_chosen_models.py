@@ -149,5 +149,6 @@ def test_a_model_without_probabilities_says_so(chosen: TestClient) -> None:
         "trials": [],
         "members": [],
         "left_out": [],
+        "path": None,
         "unknown_labels": {},
     }

@@ -95,4 +95,4 @@ def test_what_is_not_there_is_not_found(session: Session) -> None:
     with pytest.raises(InvalidInput):
         aliases.set_alias(session, "m", "a/b", 1)
     with pytest.raises(NotFound):
-        models.artefact(session, "none")
+        models.folder(session, "none")

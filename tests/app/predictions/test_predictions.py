@@ -224,7 +224,7 @@ def test_another_process_serves_a_promoted_version_and_meanwhile_the_one_before(
 
 
 def test_a_model_whose_files_are_gone_is_unavailable(models: TestClient, config: Any) -> None:
-    for manifest in config.files.glob("models/*/model/manifest.json"):
+    for manifest in config.files_folder.glob("models/*/model/manifest.json"):
         manifest.unlink()
     response = models.post(SPARSE_URL, json={"instances": [{"indices": [1], "values": [1]}]})
     problem(response, 503, "unavailable")

@@ -597,6 +597,7 @@ DOORS: dict[str, Callable[[TestClient, str, Any], list[str] | None]] = {
 }
 
 
+@pytest.mark.slow
 def test_every_door_gives_the_same_answer_to_every_kind_of_row(labelled: TestClient) -> None:
     lines = [f"| | {' | '.join(KINDS)} |", f"|---|{'---|' * len(KINDS)}"]
     expected: dict[str, list[str]] = {}

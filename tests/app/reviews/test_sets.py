@@ -12,7 +12,7 @@ from test_sheets import Cache, columns
 from working import run, train, upload
 
 from app.errors import InvalidInput
-from app.reviews import decisions, rows, sheets
+from app.reviews import decisions, queue_files, rows
 from app.reviews.job_rows import certainty
 from app.reviews.progress import consistency, interval, interval_of_rows
 from app.reviews.schemas import DecisionRequest, ImportedDecisions
@@ -113,13 +113,14 @@ def test_the_expected_f1_of_a_set_is_low_where_its_labels_or_the_others_are_doub
 def read(database: sessionmaker[Session], file: Path, new_labels: bool = False) -> ImportedDecisions:
     cache: Any = Cache()
     with acting(database, "ann") as session:
-        return sheets.read(session, cache, "q", file, new_labels)
+        return queue_files.read(session, cache, "q", file, new_labels)
 
 
 def test_a_workbook_of_sets_is_edited_by_a_person_and_comes_back(queue: sessionmaker[Session], tmp_path: Path) -> None:
     file = tmp_path / "q.xlsx"
+    cache: Any = Cache()
     with acting(queue, "ann") as session:
-        file.write_bytes(sheets.write(session, "q", None)[1])
+        file.write_bytes(queue_files.write(session, cache, "q", None, "xlsx").content)
     book = openpyxl.load_workbook(file)
     sheet = book["Review"]
     at = columns(sheet)

@@ -13,7 +13,7 @@ from test_reviews import acting, claim, decide, fill, show
 
 from app.errors import InvalidInput, NotFound
 from app.hierarchies.version_labels import VersionLabels
-from app.reviews import claims, rows, sheets
+from app.reviews import claims, queue_files, rows
 from app.reviews.schemas import ImportedDecisions
 from app.store import db
 
@@ -51,10 +51,11 @@ def queue(database: sessionmaker[Session]) -> sessionmaker[Session]:
 
 def made(database: sessionmaker[Session], file: Path) -> Any:
     """The workbook that the service makes."""
+    cache: Any = Cache()
     with acting(database, "ann") as session:
-        name, content = sheets.write(session, "q", None)
-    assert name == "q"
-    file.write_bytes(content)
+        made = queue_files.write(session, cache, "q", None, "xlsx")
+    assert made.name == "q.xlsx"
+    file.write_bytes(made.content)
     return openpyxl.load_workbook(file)
 
 
@@ -63,7 +64,7 @@ def read(
 ) -> ImportedDecisions:
     cache: Any = Cache(known)
     with acting(database, "ann") as session:
-        return sheets.read(session, cache, "q", file, new_labels)
+        return queue_files.read(session, cache, "q", file, new_labels)
 
 
 def columns(sheet: Any) -> dict[str, int]:
@@ -109,7 +110,7 @@ def test_a_workbook_is_edited_by_a_person_and_comes_back(queue: sessionmaker[Ses
     assert why[unknown] == (6, "no label or unambiguous name is 'zebra'; correct the decision, or allow new labels")
     assert why[alone][1].startswith("a comment without a decision")
     assert "another review" in why[foreign][1]
-    assert "hidden columns" in why[spoilt][1]
+    assert "revision of the row was changed" in why[spoilt][1]
     assert "changed after the file was made" in why[changed][1]
     assert "'bob' has claimed" in why[taken][1]
     with acting(queue, "ann") as session:

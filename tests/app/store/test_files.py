@@ -72,10 +72,11 @@ def test_a_folder_is_never_written_twice(tmp_path: Path) -> None:
 
 
 def test_an_upload_is_hashed_while_it_comes(tmp_path: Path) -> None:
-    upload = Files(tmp_path).upload()
+    files = Files(tmp_path)
+    upload = files.upload()
     upload.write(b"ab")
     upload.write(b"c")
-    upload.keep(tmp_path / "kept" / "source")
+    files.keep(upload, "kept/source")
     assert (upload.sha256, upload.size_bytes) == (hashlib.sha256(b"abc").hexdigest(), 3)
     assert (tmp_path / "kept" / "source").read_bytes() == b"abc"
     assert list((tmp_path / "incoming").iterdir()) == []

@@ -1,6 +1,7 @@
 """Migrations: they build what the tables say, once, whichever process comes first."""
 
 import multiprocessing
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -15,7 +16,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import inspect, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.store import migrate
+from app.store import db, migrate
 from app.store.db import make_engine
 from app.store.tables import Table
 
@@ -46,6 +47,17 @@ def test_a_file_of_an_earlier_version_learns_to_shrink_and_keeps_its_rows(tmp_pa
     with closing(sqlite3.connect(file)) as connection:
         assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
         assert connection.execute("SELECT number FROM before").fetchall() == [(7,)]
+
+
+def test_a_file_at_the_newest_schema_is_left_to_its_writer(
+    sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = Path(shutil.copy(sqlite_template, tmp_path))
+    monkeypatch.setattr(db, "_BUSY_SECONDS", 0)
+    with closing(sqlite3.connect(file)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        migrate.upgrade(f"sqlite:///{file}")
+        assert migrate.current(f"sqlite:///{file}") == migrate.newest()
 
 
 @pytest.mark.slow
@@ -196,7 +208,7 @@ def _upgraded_by_a_process(path: Path, killed_after: int = 0) -> int:
     program = f"""
 import os, signal
 from sqlalchemy import Engine, event
-from app.store import migrate
+from app.store import db, migrate
 n = 0
 def count(*_):
     global n

@@ -99,6 +99,20 @@ def test_a_version_that_names_sets_says_what_its_error_is_and_has_the_micro_f1(m
         assert ("Micro F1" in text, "sets with any label wrong or missing" in text) == (has, has)
 
 
+def test_a_version_without_a_regulariser_says_what_is_proved_of_it(models: TestClient) -> None:
+    for number, (labels, verdict) in enumerate(
+        {"ab": "yes: every training row", "aabb": "no: 12 training rows"}.items()
+    ):
+        rows = "".join(f"{labels[i % len(labels)]} {1 + i % 2}:1\n" for i in range(12))
+        upload(models, f"limit{number}", rows.encode(), "svmlight")
+        body = {"solver": "hard_margin", "test_fraction": 0.0}
+        assert train(models, f"limit{number}", f"limit{number}", **body)["state"] == "succeeded"
+        text = models.get(f"/models/limit{number}/versions/1").text
+        assert verdict in text
+        assert ("have a loss lower by more than the tolerance" in text) == (number == 1)
+    assert 'id="limit"' not in models.get("/models/letters/versions/1").text
+
+
 def test_pages_say_that_a_training_has_not_converged_and_ask_before_it_is_promoted(models: TestClient) -> None:
     params = {"max_epochs": 1, "tol": 1e-12, "C": 100}
     made = train(models, "letters", "letters", solver="softmax", params=params, refit=False)

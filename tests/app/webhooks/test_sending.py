@@ -8,7 +8,8 @@ import pytest
 from receiving import Receiver
 
 from app.errors import InvalidInput
-from app.webhooks.sending import check_url, is_public, new_secret, send, signature
+from app.outbound import is_public
+from app.webhooks.sending import check_url, new_secret, send, signature
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -82,8 +83,8 @@ def test_private_addresses_and_plain_http_are_refused_by_default(
         raise OSError("not now")
 
     found = [(0, 0, 0, "", ("10.0.0.1", 443)), (0, 0, 0, "", ("93.184.216.34", 443))]
-    monkeypatch.setattr("app.webhooks.sending.socket.getaddrinfo", lambda *_, **__: found)
-    monkeypatch.setattr("app.webhooks.sending.socket.create_connection", connect)
+    monkeypatch.setattr("app.outbound.socket.getaddrinfo", lambda *_, **__: found)
+    monkeypatch.setattr("app.outbound.socket.create_connection", connect)
     assert "not now" in str(send("https://x.example/", [SECRET], "1", 7, b"{}").error)
     assert asked == [("93.184.216.34", 443)]  # the checked address, not the name again
     assert receiver.received == []

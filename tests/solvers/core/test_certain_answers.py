@@ -7,10 +7,11 @@ import pytest
 import scipy.sparse as sp
 
 from solvers.core.base import Solver, Step
-from solvers.core.certain_answers import certain, radius
+from solvers.core.certain_answers import Reach, certain, radius
 from solvers.core.certain_training import MEASURE, UntilCertain, certified_model
 from solvers.core.model import Model
 from solvers.core.problem import Problem
+from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.core.stored_models import load_model
 from solvers.estimator.classifier import PolymarginClassifier
 from solvers.registry import SOLVERS, make
@@ -83,6 +84,13 @@ def test_no_certain_answer_differs_from_the_optimum_on_random_problems(name: str
         n, d, k = int(rng.integers(12, 40)), int(rng.integers(2, 8)), int(rng.integers(2, 6))
         problem = small(n, d, k, seed=seed, density=float(rng.uniform(0.3, 1.0)))
         check_against_the_optimum(name, {"C": float(10.0 ** rng.uniform(-1, 1)), **params}, problem, rows(seed, d=d))
+
+
+def test_a_feature_without_weights_in_a_sparse_model_counts_as_it_may_have_some_at_the_optimum() -> None:
+    W = sp.csr_matrix(np.array([[1.0, 0.0], [0.0, 0.0]]))
+    model, X = SparseLinearModel(["a", "b"], W), sp.csr_matrix(np.array([[1.0, 0.0], [1.0, 3.0]]))
+    model.reach = Reach(np.array([0.2]), 0.0, 1.0)
+    assert certain(model, X).tolist() == [True, False]
 
 
 def test_the_middle_of_both_weights_is_never_the_larger_ball() -> None:

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from problems import random_tree
 
 from solvers.boosting.weak_learners.boosted_model import Ensemble
 from solvers.boosting.weak_learners.committee_model import CommitteeModel
@@ -207,15 +208,14 @@ def test_every_node_of_a_predicted_set_is_explained_by_its_margin(seed: int) -> 
 @given(st.integers(0, 10_000), st.integers(1, 40))
 def test_the_nodes_of_a_margin_of_the_best_set_have_its_sum(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
-    parent = np.array([rng.integers(-1, j) for j in range(n)], np.int32)
-    scores = rng.normal(size=n)
-    for decide, find in (
-        (subtrees.best_set, subtrees.nodes_of_best_set),
-        (subtrees.least_on_path, subtrees.nodes_of_least),
+    tree, scores = random_tree(rng, n), rng.normal(size=n)
+    for decide, find, above in (
+        (subtrees.best_set, subtrees.nodes_of_best_set, tree.parent),
+        (subtrees.least_above, lambda parents, *rest: subtrees.nodes_of_least(tree, *rest), tree.parents),
     ):
         margins = scores[None].copy()
-        decide(parent, margins)
-        sums = [scores[find(parent, scores, node)].sum() for node in range(n)]
+        decide(above, margins)
+        sums = [scores[find(above, scores, node)].sum() for node in range(n)]
         assert sums == pytest.approx(margins[0].tolist())
 
 

@@ -8,26 +8,43 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import check_path, closed_sets, random_sets, random_tree, small, small_sets, with_tree
+from problems import (
+    check_path,
+    closed_sets,
+    parents_of,
+    random_graph,
+    random_sets,
+    random_tree,
+    small,
+    small_sets,
+    with_tree,
+)
 
 from solvers.core.memory import TooLargeError
 from solvers.core.problem import Problem, ProblemError
+from solvers.hierarchical.marginals import graph_sets
 from solvers.hierarchical.marginals.ascent import MarkovAscent
+from solvers.hierarchical.marginals.example import markov_graph
 from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.kernel_svm.kernel_function import KernelFunction
 from solvers.kernel_svm.kernel_map import kernel_map
+from solvers.labels.taxonomy import Taxonomy
 from solvers.numerics import coefficients
 from solvers.registry import SOLVERS, parse_params
 
 SCALINGS = ("uniform", "sibling", "subtree")
+# closed sets along a label graph, whose nodes have several parents
+KINDS = ("consistent", "all", "graph")
 variants = pytest.mark.parametrize(
-    ("labelings", "loss", "scaling"),
-    list(itertools.product(("consistent", "all"), ("symmetric", "hierarchical"), SCALINGS)),
+    ("labelings", "loss", "scaling"), list(itertools.product(KINDS, ("symmetric", "hierarchical"), SCALINGS))
 )
-each_labelings = pytest.mark.parametrize("labelings", ["consistent", "all"])
+each_kind = pytest.mark.parametrize("labelings", KINDS)
+each_labelings = pytest.mark.parametrize("labelings", KINDS[:2])
 
 
 def machine(**params):
+    if params.get("labelings") == "graph":
+        params["labelings"] = "consistent"
     return SOLVERS["hm3"](parse_params("hm3", params))
 
 
@@ -39,29 +56,35 @@ def trained(problem, **params):
 
 def lost(tree, y, u, loss, scaling):
     """The loss of u by its definition."""
-    c, above = tree.loss_weights(scaling), tree.parent
-    return sum(
-        c[j]
-        for j in range(tree.n_nodes)
-        if y[j] != u[j] and (loss == "symmetric" or above[j] < 0 or y[above[j]] == u[above[j]])
-    )
+    c, total = tree.loss_weights(scaling), 0.0
+    for j, above in enumerate(parents_of(tree)):
+        if y[j] != u[j]:
+            right = [y[k] == u[k] for k in above if loss == "hierarchical"] or [True]
+            total += c[j] * np.mean(right)
+    return total
+
+
+def edges_of(tree):
+    """(parent, child) by number; -1 is the root, of the nodes that have no other parent."""
+    return [(k, j) for j, above in enumerate(parents_of(tree)) for k in above or [-1]]
 
 
 def features(tree, u):
-    """Which of the four ways each edge is labelled, shape (4 n_nodes,)."""
-    ways = np.zeros((tree.n_nodes, 2, 2))
-    for j, above in enumerate(tree.parent.tolist()):
-        ways[j, int(above < 0 or u[above]), int(u[j])] = 1.0
+    """Which of the four ways each edge is labelled, shape (4 n_edges,)."""
+    edges = edges_of(tree)
+    ways = np.zeros((len(edges), 2, 2))
+    for e, (above, j) in enumerate(edges):
+        ways[e, int(above < 0 or u[above]), int(u[j])] = 1.0
     return ways.ravel()
 
 
 def rivals(tree, labelings):
     every = np.array(list(itertools.product([False, True], repeat=tree.n_nodes)))
-    return closed_sets(tree) if labelings == "consistent" else every
+    return every if labelings == "all" else closed_sets(tree)
 
 
 def exponential_dual(problem, C, labelings, loss, scaling):
-    """The optimal value with one dual variable for each example and labeling, and w (4 n_nodes, d)."""
+    """The optimal value with one dual variable for each example and labeling, and w (4 n_edges, d)."""
     tree, X = problem.taxonomy, problem.X.toarray()
     Y, U = problem.label_sets().toarray(), rivals(tree, labelings)
     own, other = (np.array([features(tree, u) for u in sets]) for sets in (Y, U))
@@ -78,7 +101,7 @@ def exponential_dual(problem, C, labelings, loss, scaling):
 
 @variants
 def test_the_reduced_dual_equals_the_one_over_all_labelings(labelings, loss, scaling):
-    plain = small_sets(n=16, d=6, n_nodes=5, seed=3)
+    plain = small_sets(n=16, d=6, n_nodes=5, seed=3, graph=labelings == "graph")
     weights = np.random.default_rng(1).uniform(0.3, 2.0, 16)
     problem = Problem.check_sets(plain.X, plain.labels, plain.taxonomy, weights)
     value, w = exponential_dual(problem, 0.7, labelings, loss, scaling)
@@ -97,13 +120,13 @@ def test_the_reduced_dual_equals_the_one_over_all_labelings(labelings, loss, sca
 @given(
     n_nodes=st.integers(1, 9),
     seed=st.integers(0, 2**32 - 1),
-    labelings=st.sampled_from(["consistent", "all"]),
+    labelings=st.sampled_from(KINDS),
     loss=st.sampled_from(["symmetric", "hierarchical"]),
     scaling=st.sampled_from(SCALINGS),
 )
 def test_the_most_violating_labeling_equals_a_search_over_all(n_nodes, seed, labelings, loss, scaling):
     rng = np.random.default_rng(seed)
-    tree = random_tree(rng, n_nodes)
+    tree = random_graph(rng, n_nodes) if labelings == "graph" else random_tree(rng, n_nodes)
     sets = random_sets(rng, tree, 3)
     sets[0, 0] = True
     problem = Problem.check_sets(rng.standard_normal((3, 4)), sets, tree)
@@ -115,11 +138,12 @@ def test_the_most_violating_labeling_equals_a_search_over_all(n_nodes, seed, lab
     pool = coefficients.empty(3, 16)
     losses, linear, _, _ = driver.sums(A, pool, np.zeros(3))
     # w of the vectors a and b, as the derivation has them
-    a, w = A[:, :n_nodes], np.zeros((4, n_nodes, 2, 2))
-    for j, above in enumerate(tree.parent.tolist()):
+    edges = edges_of(tree)
+    a, w = A[:, :n_nodes], np.zeros((4, len(edges), 2, 2))
+    for e, (above, j) in enumerate(edges):
         top = a[:, above] if above >= 0 else np.zeros(4)
         both = A[:, n_nodes + j] if labelings == "all" and above >= 0 else a[:, j]
-        w[:, j, 1, 1], w[:, j, 1, 0], w[:, j, 0, 1], w[:, j, 0, 0] = (
+        w[:, e, 1, 1], w[:, e, 1, 0], w[:, e, 0, 1], w[:, e, 0, 0] = (
             both,
             top - both,
             a[:, j] - both,
@@ -135,9 +159,9 @@ def test_the_most_violating_labeling_equals_a_search_over_all(n_nodes, seed, lab
     assert linear == 0.0
 
 
-@each_labelings
+@each_kind
 def test_masses_stay_marginals_of_a_distribution(labelings):
-    problem = small_sets(n=40, n_nodes=9)
+    problem = small_sets(n=40, n_nodes=9, graph=labelings == "graph")
     last, _ = trained(problem, labelings=labelings, tol=1e-4, C=2.0)
     tree, state = problem.taxonomy, last.state
     Y = problem.label_sets().toarray()
@@ -146,30 +170,32 @@ def test_masses_stay_marginals_of_a_distribution(labelings):
         at = slice(state["mass_start"][i], state["mass_start"][i] + state["mass_length"][i])
         p[i, state["mass_classes"][at]] = state["mass_values"][at]
     p, r = p[:, :9], p[:, 9:]
-    below = np.flatnonzero(tree.parent >= 0)
-    own, above = p[:, below], p[:, tree.parent[below]]
+    edges = np.array([edge for edge in edges_of(tree) if edge[0] >= 0])
+    own, above, below = p[:, edges[:, 1]], p[:, edges[:, 0]], edges[:, 1]
     assert p.min() >= -1e-12
     assert p.max() <= 2.0 + 1e-12
-    if labelings == "consistent":
+    if labelings != "all":
         assert (own <= above).all()
     else:
         assert (r[:, below] <= np.minimum(own, above) + 1e-12).all()
         assert (r[:, below] >= np.maximum(0.0, own + above - 2.0) - 1e-12).all()
 
 
-@each_labelings
+@each_kind
 def test_the_gap_is_never_negative_and_the_dual_never_falls(labelings):
-    steps = [s for s in machine(labelings=labelings, tol=1e-4).steps(small_sets(n=60)) if s.gap == s.gap]
+    problem = small_sets(n=60, graph=labelings == "graph")
+    steps = [s for s in machine(labelings=labelings, tol=1e-4).steps(problem) if s.gap == s.gap]
     assert all(step.gap >= 0 for step in steps)
     assert (np.diff([step.dual for step in steps]) >= 0).all()
     assert steps[-1].converged
 
 
-@each_labelings
+@each_kind
 def test_a_resumed_run_repeats_the_uninterrupted_one_through_all_its_phases(labelings, monkeypatch):
     monkeypatch.setattr("solvers.hierarchical.epochs.SLICE_OPERATIONS", 8000)
     monkeypatch.setattr("solvers.hierarchical.marginals.ascent.REBUILD_EPOCHS", 3)
-    problem, made = small_sets(n=60, n_nodes=12), machine(labelings=labelings, tol=1e-6, max_epochs=20)
+    problem = small_sets(n=60, n_nodes=12, graph=labelings == "graph")
+    made = machine(labelings=labelings, tol=1e-6, max_epochs=20)
     states = [{key: np.array(value) for key, value in s.state.items()} for s in made.steps(problem)]
     assert "V" in states[-1]
     assert len(states) > 20
@@ -201,9 +227,10 @@ def test_a_constant_feature_is_part_of_the_objective(labelings):
     np.testing.assert_allclose(model.scores(plain.X), other.scores(direct.X), atol=1e-12)
 
 
-@each_labelings
+@each_kind
 def test_a_path_in_c_has_true_bounds_and_takes_fewer_epochs_than_alone(labelings):
-    made, problem = machine(labelings=labelings, tol=1e-2), small_sets(n=150, d=20, n_nodes=15)
+    problem = small_sets(n=150, d=20, n_nodes=15, graph=labelings == "graph")
+    made = machine(labelings=labelings, tol=1e-2)
     on_the_path, alone = check_path(made, problem, [0.03, 0.1, 0.3, 1.0])
     assert on_the_path < alone
 
@@ -270,16 +297,16 @@ def test_vectors_of_a_kernel_have_its_values_as_inner_products_and_no_more_of_th
         trained(small_sets(), kernel="precomputed")
 
 
-@each_labelings
+@each_kind
 def test_a_model_has_the_objective_that_is_reported_and_is_found_before_the_dual_variables_make_it(labelings):
     rng = np.random.default_rng(0)
-    problem = small_sets(n=80, n_nodes=6)
+    problem = small_sets(n=80, n_nodes=6, graph=labelings == "graph")
     problem = Problem.check_sets(8.0 * rng.normal(size=(80, 8)), problem.labels, problem.taxonomy)
     tree, Y = problem.taxonomy, problem.labels.toarray()
     last, model = trained(problem, labelings=labelings, tol=1e-2)
     assert last.converged
     driver = MarkovAscent(problem, 1.0, "uniform", False, labelings == "all", of_duals=True)
-    if labelings == "consistent":
+    if labelings != "all":
         # the score of a closed set is the sum of those of its nodes
         F, U = model.parts.scores(problem.X), rivals(tree, labelings).astype(float)
         L = np.array([[lost(tree, y, u > 0, "symmetric", "uniform") for u in U] for y in Y])
@@ -289,3 +316,25 @@ def test_a_model_has_the_objective_that_is_reported_and_is_found_before_the_dual
     *_, other = driver.train(1e-2, 10_000, 0, None)
     assert other.converged
     assert last.epoch <= other.epoch / 2
+
+
+def test_a_graph_that_is_a_tree_has_the_optimum_of_the_machine_for_trees():
+    problem = small_sets(n=60, n_nodes=12)
+    along_tree, _ = trained(problem, tol=1e-5, loss="hierarchical", scaling="sibling")
+    graph = Taxonomy.from_graph(problem.taxonomy.edges)
+    assert graph == problem.taxonomy
+    driver = MarkovAscent(problem, 1.0, "sibling", True, False)
+    driver.tree, driver._masses = markov_graph(graph), graph_sets
+    *_, last = driver.train(1e-5, 10_000, 0, None)
+    assert last.converged
+    assert last.dual <= along_tree.primal * (1 + 1e-9)
+    assert along_tree.dual <= last.primal * (1 + 1e-9)
+
+
+def test_all_labelings_along_a_graph_are_refused_and_so_is_one_label_an_example():
+    with pytest.raises(ProblemError, match=r"labelings=all needs a label tree, but '.*' has 3 parents"):
+        trained(small_sets(graph=True), labelings="all")
+    problem = small_sets(graph=True)
+    one = Problem.check(problem.X, np.arange(problem.n_samples) % 2, problem.taxonomy.names[:2], None, problem.taxonomy)
+    with pytest.raises(ProblemError, match="a label graph needs sets of labels"):
+        trained(one)

@@ -3,7 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from problems import check_path, small_sets
+from problems import check_path, parents_of, small_sets
 
 from solvers.core.problem import Problem
 from solvers.registry import SOLVERS, parse_params
@@ -22,8 +22,8 @@ def optimum(name, problem, C, squared=False):
     """The value and W (n_nodes, d), node by node, by an interior point method."""
     tree, X, Y = problem.taxonomy, problem.X.toarray(), problem.label_sets().toarray()
     total, W = 0.0, []
-    for j, above in enumerate(tree.parent.tolist()):
-        rows = np.flatnonzero(Y[:, above]) if above >= 0 and name != "node_svm" else np.arange(len(X))
+    for j, above in enumerate(parents_of(tree)):
+        rows = np.flatnonzero(Y[:, above].all(axis=1)) if name != "node_svm" else np.arange(len(X))
         w = cp.Variable(X.shape[1])
         margins = cp.multiply(2.0 * Y[rows, j] - 1, X[rows] @ w)
         losses = 0.5 * cp.square(1 - margins) if name == "hierarchical_rls" else cp.pos(1 - margins)
@@ -35,11 +35,12 @@ def optimum(name, problem, C, squared=False):
     return total, np.array(W)
 
 
+@pytest.mark.parametrize("graph", [False, True])
 @pytest.mark.parametrize(
     ("name", "params"), [*((name, {}) for name in NAMES), ("hierarchical_svm", {"loss": "squared_hinge"})]
 )
-def test_bounds_and_weights_are_those_of_one_machine_a_node(name, params):
-    plain = small_sets(n=30, d=6, n_nodes=6)
+def test_bounds_and_weights_are_those_of_one_machine_a_node(name, params, graph):
+    plain = small_sets(n=30, d=6, n_nodes=6, graph=graph)
     weights = np.random.default_rng(1).uniform(0.3, 2.0, 30)
     problem = Problem.check_sets(plain.X, plain.labels, plain.taxonomy, weights)
     value, W = optimum(name, problem, 0.7, squared=bool(params))
@@ -50,12 +51,13 @@ def test_bounds_and_weights_are_those_of_one_machine_a_node(name, params):
     np.testing.assert_allclose(model.parts.coef, W, atol=5e-3 * np.abs(W).max())
 
 
+@pytest.mark.parametrize("graph", [False, True])
 @everywhere
-def test_prediction_goes_down_as_long_as_scores_are_positive(name):
-    problem = small_sets(n=40)
+def test_prediction_goes_down_as_long_as_scores_are_positive(name, graph):
+    problem = small_sets(n=40, graph=graph)
     _, model = trained(name, problem)
     tree, scores = problem.taxonomy, model.parts.scores(problem.X)
-    due = np.array([[(row[tree.path(j)] > 0).all() for j in range(tree.n_nodes)] for row in scores])
+    due = np.array([[(row[[j, *tree.ancestors(j)]] > 0).all() for j in range(tree.n_nodes)] for row in scores])
     np.testing.assert_array_equal(model.predict_sets(problem.X).toarray(), due)
     assert due.any()
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import closed_sets, random_tree
+from problems import closed_sets, parents_of, random_graph, random_tree
 
 from solvers.core.linear_model import LinearModel
 from solvers.core.stored_models import load_model
@@ -45,20 +45,25 @@ def test_the_rule_of_paths_takes_nodes_whose_ancestors_are_all_positive(n_nodes,
     np.testing.assert_array_equal(model.predict_sets(sp.csr_matrix(f)).toarray(), due)
 
 
+shapes = pytest.mark.parametrize("shape", [random_tree, random_graph])
+
+
+@shapes
 @pytest.mark.parametrize("rule", ["best_set", "path"])
-def test_margins_never_rise_on_the_way_down_so_that_sets_are_closed(rule):
+def test_margins_never_rise_on_the_way_down_so_that_sets_are_closed(rule, shape):
     rng = np.random.default_rng(0)
-    tree = random_tree(rng, 40)
+    tree = shape(rng, 40)
     model = identity_model(tree, rule, np.float32)
     margins = model.scores(sp.csr_matrix(rng.standard_normal((50, 40))))
-    below = tree.parent >= 0
-    assert (margins[:, below] <= margins[:, tree.parent[below]]).all()
+    for j, above in enumerate(parents_of(tree)):
+        assert (margins[:, [j]] <= margins[:, above]).all()
 
 
+@shapes
 @pytest.mark.parametrize("rule", ["best_set", "path"])
-def test_one_example_gets_what_many_get_and_a_saved_model_answers_alike(rule, tmp_path):
+def test_one_example_gets_what_many_get_and_a_saved_model_answers_alike(rule, shape, tmp_path):
     rng = np.random.default_rng(1)
-    tree = random_tree(rng, 15)
+    tree = shape(rng, 15)
     X = sp.random(30, 15, density=0.5, random_state=rng, data_rvs=rng.standard_normal, format="csr")
     model = identity_model(tree, rule)
     model.save(tmp_path / "model")
@@ -76,4 +81,7 @@ def test_one_example_gets_what_many_get_and_a_saved_model_answers_alike(rule, tm
     assert (np.diff(worth) <= 0).all()
     assert model.predict_sets(X[:0]).shape == (0, 15)
     assert tree.level[model.predict(X)].max() == 1
-    assert loaded.path(14)[-1] == "14"
+    assert loaded.path(14)[-1] == tree.names[14]
+    # a margin is what its contributions add up to
+    found = loaded.contributions(X[0].indices, X[0].data, 14, 3)
+    assert found.parts.sum() == pytest.approx(model.scores(X[0])[0, [14]].sum() - model.scores(X[0])[0, 3])

@@ -40,7 +40,7 @@ def test_the_dual_rises_by_what_is_said_and_everything_stays_feasible_and_consis
     blank, before = run.layout.no_change(run.W, None), dual(method, task, run)[0]
     some = np.flatnonzero(run.duals.length > 0).astype(np.int32)[seed::2].copy()
     gain, products = conjugate.projected_conjugate_gradients(
-        some, task, method.largest_loss, *run.W, run.duals, *blank, 60, 1e-12
+        some, task, method.largest_loss, *run.W, run.duals, *blank, 60, 1e-12, None
     )
     after, W = dual(method, task, run)
     assert 0 < products <= 61
@@ -65,7 +65,7 @@ def test_nothing_is_gained_at_the_optimum(name):
     some = np.flatnonzero(run.duals.length > 0).astype(np.int32)
     blank = run.layout.no_change(run.W, None)
     gain, _ = conjugate.projected_conjugate_gradients(
-        some, task, method.largest_loss, *run.W, run.duals, *blank, 50, 1e-9
+        some, task, method.largest_loss, *run.W, run.duals, *blank, 50, 1e-9, None
     )
     assert 0 <= gain < 1e-9
 

@@ -66,9 +66,10 @@ def many(k: int = 60) -> Problem:
 @methods
 @precisions
 @pytest.mark.parametrize("n_hot", [0, 5])
-def test_which_features_are_dense_changes_no_bit(name, dtype, n_hot, hot):
+@pytest.mark.parametrize("costs", [{}, {"costs": {"0": {"1": 7.0, "40": 0.5}, "9": {"0": 3.0}}, "other_cost": 2.0}])
+def test_which_features_are_dense_changes_no_bit(name, dtype, n_hot, costs, hot):
     problem = many()
-    params = {"tol": 1e-5, "dtype": dtype, "max_epochs": 25, "bias": 1.0}
+    params = {"tol": 1e-5, "dtype": dtype, "max_epochs": 25, "bias": 1.0, **costs}
     dense, expected = trained(name, problem, **params)
     hot(n_hot)
     steps, model = trained(name, problem, **params)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from problems import random_sets, random_tree
+from problems import random_graph, random_sets, random_tree
 
-from solvers.hierarchical.subtrees import least_on_path
+from solvers.hierarchical.subtrees import least_above
 from solvers.labels.tree_part import TreePart
 from solvers.metrics.confidence.pairs import Pairs, Rest
 from solvers.metrics.confidence.set_reliability import SetReliability
@@ -14,16 +14,19 @@ from solvers.selection.sets.set_thresholds import least_precise
 
 
 def both(seed: int, rest: float) -> tuple[Pairs, Pairs]:
-    """The pairs of a few rows with the nodes of a tree, most of which no row has: those counted, and all listed."""
+    """The pairs of a few rows with the nodes of a tree, most of which no row has: those counted, and all listed.
+
+    Of odd seeds it is a graph.
+    """
     rng = np.random.default_rng(seed)
-    tree = random_tree(rng, 40)
+    tree = random_graph(rng, 40, 0.05) if seed % 2 else random_tree(rng, 40)
     sets = random_sets(rng, tree, 12, share=0.4)
     sets[0, 0] = True
     part = TreePart.of_sets(tree, sp.csr_matrix(sets))
     log_odds = rng.standard_normal((12, len(part.nodes))).round(1) - 1.0
-    least_on_path(part.tree.parent, log_odds)
+    least_above(part.tree.parents, log_odds)
     every = part.spread(log_odds, rest)
-    least_on_path(tree.parent, every)
+    least_above(tree.parents, every)
     labels = sp.csr_matrix(sets)
     counted = Pairs.from_log_odds(log_odds, sp.csr_matrix(labels[:, part.nodes]), Rest(rest, part.n_hanging))
     return counted, Pairs.from_log_odds(every, labels)

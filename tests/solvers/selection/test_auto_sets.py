@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
-from problems import small_sets
+from problems import parents_of, small_sets
 from scipy.special import expit
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import average_precision_score, f1_score
@@ -47,13 +47,17 @@ def pairs(log_odds, labels):
     return Pairs.from_log_odds(log_odds, sp.csr_matrix(labels, dtype=bool))
 
 
-def test_sets_are_closed_and_are_where_probabilities_pass_the_threshold():
-    problem = small_sets(n=120)
+@pytest.mark.parametrize("graph", [False, True])
+def test_sets_are_closed_and_are_where_probabilities_pass_the_threshold(graph):
+    problem = small_sets(n=120, seed=7, n_nodes=14, graph=True) if graph else small_sets(n=120)
+    if graph:  # no row has three nodes: two of these hang below several, one below one
+        assert len(np.unique(problem.labels.indices)) == 11
+        assert len(TreePart.of_sets(problem.tree, problem.labels).nodes) == 13
     last, model = run(problem)
     assert last.converged
     probabilities, sets = model.probabilities(problem.X), model.predict_sets(problem.X).toarray()
-    below = np.flatnonzero(problem.tree.parent >= 0)
-    assert (probabilities[:, below] <= probabilities[:, problem.tree.parent[below]]).all()
+    for j, above in enumerate(parents_of(problem.tree)):
+        assert (probabilities[:, [j]] <= probabilities[:, above]).all()
     np.testing.assert_array_equal(sets, probabilities > expit(model.calibration.threshold))
     np.testing.assert_array_equal(model.ranking(problem.X).sets.toarray(), sets)
     for i in range(10):
@@ -141,8 +145,8 @@ def test_measures_of_chosen_thresholds_count_the_labels_that_no_row_has_where_th
         task = LabelSets(part, labels, SetThresholds(each, 0.02), Trained(np.zeros(40, int), n_rows[None], n_rows))
         _, found, kept = task.choose({0: scores}, 0, "micro_f1", 1)
         calibration = NodeCalibration.from_arrays(kept["calibration"])
-        log_odds = calibration.log_odds(part.spread(scores), whole.tree.parent)
-        predicted = sp.csr_matrix(calibration.margins(log_odds, whole.tree.parent) > 0)
+        log_odds = calibration.log_odds(part.spread(scores), whole.tree.parents)
+        predicted = sp.csr_matrix(calibration.margins(log_odds, whole.tree.parents) > 0)
         assert predicted[:, np.setdiff1d(np.arange(whole.n_classes), old)].nnz > 0
         expected = table(whole.labels, predicted).averages()
         for name in ("micro_f1", "precision", "recall"):

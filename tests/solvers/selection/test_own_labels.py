@@ -50,8 +50,8 @@ def test_a_flat_problem_has_the_own_labels_and_no_tree():
 
 
 def test_a_node_is_in_a_set_as_far_as_the_best_own_label_at_or_below_it():
-    parent = np.array([-1, -1, 0, 2], np.int32)
-    found = closed(np.array([[-3.0, -1.0, 5.0, 1.0]]), np.array([True, True, False, True]), parent)
+    tree = Taxonomy(tuple("abcd"), np.array([-1, -1, 0, 2], np.int32))
+    found = closed(np.array([[-3.0, -1.0, 5.0, 1.0]]), np.array([True, True, False, True]), tree.parents)
     np.testing.assert_array_equal(found, [[1.0, -1.0, 1.0, 1.0]])
 
 
@@ -63,7 +63,7 @@ def test_own_labels_are_ranked_and_the_tree_is_left_aside_where_that_ranks_bette
     assert model.ranks_own
     fresh, own = shelves(seed=1)
     assert (model.predict(fresh.X) == own).mean() > 0.8
-    assert own_labels(model.predict_sets(fresh.X), fresh.tree.parent)[np.arange(240), own].mean() > 0.5
+    assert own_labels(model.predict_sets(fresh.X), fresh.tree.parents)[np.arange(240), own].mean() > 0.5
     row = fresh.X[0]
     nodes, scores = model.top(row.indices, row.data, 8)
     ranking = model.ranking(row)

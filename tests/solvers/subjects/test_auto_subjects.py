@@ -106,7 +106,7 @@ def test_the_table_of_pairs_has_the_measures_of_all_pairs(bare: Problem, deep: b
     X, labels = problem.X[100:], sp.csr_matrix(problem.labels[100:])
     pairs, sets = Pairs.from_log_odds(np.float64(np.float32(model.scores(X))), labels), model.predict_sets(X)
     f1 = 2 * labels.multiply(sets).sum() / (labels.sum() + sets.sum())
-    own = own_labels(labels, problem.tree.parent)
+    own = own_labels(labels, problem.tree.parents)
     expected = [f1, Curve.from_pairs(pairs).average_precision, ndcg(model.ranking(X).values, own), -log_loss(pairs)]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 

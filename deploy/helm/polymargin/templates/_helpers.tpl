@@ -46,12 +46,29 @@ env:
     value: /var/lib/polymargin
   - name: POLYMARGIN_CACHE
     value: /var/cache/polymargin
+  - name: POLYMARGIN_CACHE_BYTES
+    value: {{ .Values.cache.bytes | int64 | quote }}
+  {{- if .Values.files.bucket }}
+  - name: POLYMARGIN_FILES
+    value: {{ .Values.files.bucket | quote }}
+  {{- with .Values.files.endpoint }}
+  - name: POLYMARGIN_FILES_ENDPOINT
+    value: {{ . | quote }}
+  {{- end }}
+  - name: POLYMARGIN_ADMIN_KEY
+    valueFrom:
+      secretKeyRef: {name: {{ .Values.secret.name | quote }}, key: {{ .Values.secret.adminKeyKey | quote }}}
+  {{- end }}
   - name: POLYMARGIN_ALLOWED_HOSTS
     value: {{ include "polymargin.hosts" . | quote }}
   {{- range $name, $value := .Values.settings }}
   - name: {{ $name }}
     value: {{ $value | quote }}
   {{- end }}
+{{- with .Values.files.credentialsSecret }}
+envFrom:
+  - secretRef: {name: {{ . | quote }}}
+{{- end }}
 volumeMounts:
   - name: files
     mountPath: /var/lib/polymargin
@@ -61,6 +78,9 @@ volumeMounts:
 
 {{/* What a pod of any part begins with: the schema is brought up to date, by whichever comes first. */}}
 {{- define "polymargin.pod" -}}
+{{- with .Values.serviceAccountName }}
+serviceAccountName: {{ . | quote }}
+{{- end }}
 automountServiceAccountToken: false
 securityContext:
   {{- toYaml .Values.podSecurityContext | nindent 2 }}
@@ -82,8 +102,12 @@ affinity:
 {{- end }}
 volumes:
   - name: files
+    {{- if .Values.files.bucket }}
+    emptyDir: {}
+    {{- else }}
     persistentVolumeClaim:
       claimName: {{ .Values.files.existingClaim | default (include "polymargin.name" .) | quote }}
+    {{- end }}
   - name: cache
     emptyDir:
       sizeLimit: {{ .Values.cache.size }}

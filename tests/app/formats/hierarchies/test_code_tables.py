@@ -98,7 +98,7 @@ def test_columns_of_levels_hold_whole_paths(tmp_path: Path) -> None:
         (GPC + ",,,50100000,Fruit,,,,\n", 5, "the code is empty, but codes of lower levels follow"),
         (GPC + "60000000,x,,50100000,Fruit,,,,\n", 5, "'50100000' has two parents"),
         ("Code,Title\n", 1, "a header but no rows"),
-        ("PK\x03\x04", 1, "save the sheet as CSV"),
+        ("PK\x03\x04", 1, "the workbook is damaged"),
     ],
 )
 def test_what_is_not_certain_is_refused(tmp_path: Path, content: str, line: int, detail: str) -> None:

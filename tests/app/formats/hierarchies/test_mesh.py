@@ -1,8 +1,10 @@
 """MeSH's descriptors: several tree numbers, names and entry terms, translations, and numbers that make a cycle."""
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from mesh_of_2026 import DESC2026
 
 from app.formats.hierarchies.registry import parse_hierarchy
 from app.formats.hierarchies.vocabulary import Vocabulary
@@ -82,3 +84,24 @@ def test_faults_have_their_lines(tmp_path: Path, descriptors: tuple[str, ...], l
     (tmp_path / "x").write_text("<rdf/>")
     with pytest.raises(FormatError, match="the document's element is 'rdf', expected DescriptorRecordSet"):
         parse_hierarchy(tmp_path / "x", "mesh")
+
+
+def test_a_file_in_the_shape_of_the_publisher_is_read_as_another_parser_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "desc2026.xml"
+    path.write_text(DESC2026, encoding="utf-8")
+    found = parse_hierarchy(path, "mesh", HierarchyOptions(tree="first"))
+    records = ElementTree.parse(path).getroot().findall("DescriptorRecord")
+    numbers = {record.findtext("DescriptorUI"): [each.text for each in record.iter("TreeNumber")] for record in records}
+    owner = {number: id for id, some in numbers.items() for number in some}
+    above = {(owner.get(str(n).rpartition(".")[0], "root"), id) for id, some in numbers.items() for n in some or [""]}
+    dropped = {(each.parent, each.label) for each in found.dropped}
+    assert set(found.tree.edges) | dropped == above
+    assert not set(found.tree.edges) & dropped
+    assert len(found.labels) == len(records)
+    for record in records:
+        label = found.labels[str(record.findtext("DescriptorUI"))]
+        name = str(record.findtext("DescriptorName/String")).strip()
+        terms = [str(term.text) for term in record.iterfind("ConceptList/Concept/TermList/Term/String")]
+        assert label.names == {"en": name}
+        assert list(label.alternatives.get("en", ())) == list(dict.fromkeys(t for t in terms if t != name))
+        assert label.notation == next(iter(numbers[record.findtext("DescriptorUI")]), None)

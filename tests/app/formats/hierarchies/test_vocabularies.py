@@ -135,9 +135,10 @@ def test_objects_may_have_ids_beside_their_names(tmp_path: Path) -> None:
     [
         ("first", [("root", "a"), ("root", "b"), ("a", "d"), ("b", "c")], [("d", "c", 6)]),
         ("deepest", [("root", "a"), ("root", "b"), ("b", "c"), ("c", "d")], [("d", "a", 4)]),
+        ("graph", [("root", "a"), ("root", "b"), ("b", "c"), ("c", "d"), ("a", "d")], []),
     ],
 )
-def test_a_tree_keeps_one_of_two_parents_and_tells_the_other(
+def test_a_tree_keeps_one_of_two_parents_and_tells_the_other_and_a_graph_keeps_both(
     tmp_path: Path, rule: str, edges: list[tuple[str, str]], dropped: list[tuple[str, str, int]]
 ) -> None:
     found = read(tmp_path, "csv", "child,parent\na,\nb,\nd,a\nc,b\nd,c\n", tree=rule)

@@ -1,4 +1,4 @@
-"""The command and the client's method that make smaller copies, against canned answers."""
+"""The commands and the client's methods that make a version of another one, against canned answers."""
 
 import json
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from test_cli import VERSION
 
 from app.cli import main
 from app.client import Client
+from app.remote.errors import ClientError
 
 QUEUED = JOB | {"id": "c1", "kind": "compress", "state": "queued", "result": None}
 DONE = QUEUED | {"state": "succeeded", "result": {"model": "topics", "version": 4}}
@@ -87,3 +88,38 @@ def test_the_client_waits_for_a_copy(run: Run) -> None:
         found = client.models.version("topics", job.result.version)
     assert found.copy_of is not None
     assert found.copy_of.agreement == 0.975
+
+
+EDITION = {
+    "version": 1,
+    "version_sha256": "0" * 64,
+    "hierarchy_sha256": "2" * 64,
+    "gap": 0.0005,
+    "appeared": 40,
+    "gone": 3,
+    "merged": 2,
+    "dataset_sha256": "3" * 64,
+    "part": "test",
+    "n_rows": 200,
+    "agreement": 0.985,
+    "ndcg_source": 0.51,
+    "ndcg": 0.53,
+    "gain_low": 0.01,
+    "gain_high": 0.03,
+}
+
+
+def test_adopting_an_edition_says_what_changed(run: Run, canned: Canned) -> None:
+    canned.answers["GET /models/topics/versions/4"].clear()
+    canned.answer("GET /models/topics/versions/4", VERSION | {"model": "topics", "version": 4, "edition_of": EDITION})
+    assert "queued" in run("models", "adopt", "topics", "yso-2", "--alias", "live")
+    asked = json.loads(canned.asked[0].body)
+    assert asked == {"kind": "adopt", "model": "topics", "hierarchy": "yso-2", "alias": "live"}
+    out = run("models", "adopt", "topics", "yso-2", "--watch")
+    for shown in ("40, found by name", "98.5000%", "0.53 instead of 0.51", "0.01 to 0.03"):
+        assert shown in out
+    assert "that of the source, with gap 0.0005" in run("models", "show", "topics", "--version", "4")
+    with Client() as client:
+        assert client.adopt("topics", "yso-2").wait().result is not None
+        with pytest.raises(ClientError, match="reproduce version 1 instead"):
+            client.reproduce("topics", 4)

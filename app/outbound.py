@@ -1,0 +1,86 @@
+"""Connections to other hosts: only to public addresses unless the settings allow others, checked before connecting."""
+
+import http.client
+import ipaddress
+import socket
+import ssl
+from urllib.parse import SplitResult
+
+# IPv4 addresses inside IPv6 ones, which a gateway may route anywhere
+_TRANSLATED = tuple(ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
+
+
+class RefusedError(Exception):
+    """The settings do not allow a request to this URL."""
+
+
+def connection(parts: SplitResult, *, private: bool, setting: str, seconds: float) -> http.client.HTTPConnection:
+    """A connection to an address of the URL's host that may be reached.
+
+    Parameters
+    ----------
+    parts : SplitResult
+        Of an http or https URL.
+    private : bool
+        Whether private, local and other non-public addresses may be reached.
+    setting : str
+        The setting that decides it, for the message.
+    seconds : float
+        How long to wait for the connection, and for each part of the answer.
+
+    Raises
+    ------
+    RefusedError
+        The host has only private addresses.
+    OSError
+        The name was not resolved.
+    """
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = [str(each[4][0]) for each in found]
+    reached = [each for each in addresses if private or is_public(each)]
+    if not reached:
+        raise RefusedError(f"{host} has only private addresses; set {setting} to allow them")
+    if parts.scheme == "https":
+        return _HTTPS(host, port, reached[0], seconds)
+    return _HTTP(host, port, reached[0], seconds)
+
+
+def is_public(address: str) -> bool:
+    """Whether an address belongs to the public Internet."""
+    known = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(known, ipaddress.IPv6Address):
+        if known.ipv4_mapped is not None:
+            known = known.ipv4_mapped
+        elif any(known in network for network in _TRANSLATED):
+            return False
+    return known.is_global and not known.is_multicast
+
+
+def hang_up(connection: http.client.HTTPConnection) -> None:
+    """End a connection that another thread reads from or writes to."""
+    if connection.sock is not None:
+        try:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:  # it has ended
+            return
+
+
+class _HTTP(http.client.HTTPConnection):
+    """A connection to a checked address, which speaks as to its name."""
+
+    def __init__(self, host: str, port: int, address: str, seconds: float) -> None:
+        super().__init__(host, port, timeout=seconds)
+        self._address = address
+
+    def connect(self) -> None:
+        self.sock = socket.create_connection((self._address, self.port), self.timeout)
+
+
+class _HTTPS(_HTTP):
+    default_port = 443
+
+    def connect(self) -> None:
+        super().connect()
+        self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)

@@ -1,0 +1,453 @@
+"""Files in object storage that speaks S3, each with a local copy where it is used.
+
+A file is an object of the same path below the prefix, and folders of arrays are complete once their manifest is there:
+it is uploaded last, names the SHA-256 of every array, and is what readers ask for first. Paths contain the ids of jobs
+and attempts, so no object is ever replaced by another content, but for reports of errors. The database says which
+folders exist; listings only find what nobody needs any more.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import numpy as np
+
+from app.config import NO_CLIENT
+from app.errors import SettingsError, Unavailable
+from app.store.db import new_id
+from app.store.files import MANIFEST, Files, Upload
+from solvers.core.artefact_files import file_digest
+
+# Local copies used within this time stay, even above the limit: a process may be about to open them.
+_IN_USE_SECONDS = 600.0
+_TRANSFERS = 8
+_LOCKS = 64
+_SHA256 = "sha256"
+
+
+class StorageAway(Unavailable, OSError):
+    """Object storage does not answer, or refuses the credentials."""
+
+
+class Bucket:
+    """The objects below a prefix of a bucket.
+
+    Parameters
+    ----------
+    address : str
+        ``s3://bucket/prefix``.
+    endpoint : str or None
+        URL of a server other than AWS.
+
+    Notes
+    -----
+    Every method raises StorageAway where the storage does not answer after the client's own retries.
+    """
+
+    def __init__(self, address: str, endpoint: str | None = None) -> None:
+        parts = urlsplit(address)
+        if parts.scheme != "s3" or not parts.netloc or parts.query or parts.fragment:
+            raise SettingsError(f"expected s3://bucket/prefix, got {address!r:.200}")
+        if find_spec("boto3") is None:
+            raise SettingsError(NO_CLIENT)
+        self.name, self._endpoint = parts.netloc, endpoint
+        prefix = parts.path.strip("/")
+        self._prefix = f"{prefix}/" if prefix else ""
+
+    def put(self, path: str, source: Path, sha256: str) -> None:
+        """Upload a file; it appears whole, and its SHA-256 is kept with it."""
+        with _answering():
+            self._client.upload_file(
+                str(source), self.name, self._prefix + path, ExtraArgs={"Metadata": {_SHA256: sha256}}
+            )
+
+    def put_bytes(self, path: str, content: bytes) -> None:
+        """Upload a short content."""
+        digest = hashlib.sha256(content).hexdigest()
+        with _answering():
+            self._client.put_object(Bucket=self.name, Key=self._prefix + path, Body=content, Metadata={_SHA256: digest})
+
+    def put_new(self, path: str, content: bytes) -> None:
+        """Upload a short content; raises FileExistsError where there is an object of that path."""
+        with _answering(path):
+            self._client.put_object(Bucket=self.name, Key=self._prefix + path, Body=content, IfNoneMatch="*")
+
+    def copy(self, source: str, path: str) -> None:
+        """Copy an object within the storage; raises FileNotFoundError."""
+        with _answering(source):
+            self._client.copy({"Bucket": self.name, "Key": self._prefix + source}, self.name, self._prefix + path)
+
+    def get(self, path: str, target: Path, sha256: str | None = None) -> None:
+        """Download to a file and compare its SHA-256 with ``sha256``, or else with the one that was kept.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no such object.
+        ValueError
+            It is damaged.
+        """
+        if sha256 is None:
+            sha256 = self._head(path)["Metadata"].get(_SHA256)
+        with _answering(path):
+            self._client.download_file(self.name, self._prefix + path, str(target))
+        if sha256 is not None and file_digest(target) != sha256:
+            raise ValueError(f"{path} is damaged")
+
+    def get_bytes(self, path: str) -> bytes:
+        """The content of an object; raises FileNotFoundError."""
+        with _answering(path):
+            found: bytes = self._client.get_object(Bucket=self.name, Key=self._prefix + path)["Body"].read()
+        return found
+
+    def blocks(self, path: str, size: int) -> Iterator[bytes]:
+        """The content of an object in blocks of ``size`` bytes; raises FileNotFoundError."""
+        with _answering(path):
+            body = self._client.get_object(Bucket=self.name, Key=self._prefix + path)["Body"]
+            with contextlib.closing(body):
+                yield from body.iter_chunks(size)
+
+    def sha256(self, path: str) -> str | None:
+        """The SHA-256 that was kept with an object; None where there is no such object."""
+        try:
+            found: str | None = self._head(path)["Metadata"].get(_SHA256)
+        except FileNotFoundError:
+            return None
+        return found
+
+    def exists(self, path: str) -> bool:
+        """Whether there is an object of that path."""
+        try:
+            self._head(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def modified(self, path: str) -> float:
+        """When the object was written, by the clock of the storage, in seconds since 1970; raises FileNotFoundError."""
+        written: float = self._head(path)["LastModified"].timestamp()
+        return written
+
+    def listed(self, folder: str) -> Iterator[tuple[str, int, float]]:
+        """Path, size in bytes and time of all objects below a folder."""
+        with _answering():
+            pages = self._client.get_paginator("list_objects_v2")
+            for page in pages.paginate(Bucket=self.name, Prefix=self._below(folder)):
+                for each in page.get("Contents", ()):
+                    path = each["Key"].removeprefix(self._prefix)
+                    yield path, each["Size"], each["LastModified"].timestamp()
+
+    def names(self, folder: str) -> list[str]:
+        """Names of the files and folders directly in a folder, sorted."""
+        found: set[str] = set()
+        with _answering():
+            pages = self._client.get_paginator("list_objects_v2")
+            for page in pages.paginate(Bucket=self.name, Prefix=self._below(folder), Delimiter="/"):
+                found.update(each["Key"] for each in page.get("Contents", ()))
+                found.update(each["Prefix"].rstrip("/") for each in page.get("CommonPrefixes", ()))
+        return sorted(key.rpartition("/")[2] for key in found)
+
+    def delete(self, path: str) -> None:
+        """Remove an object, or all objects below a folder: manifests first, so that no folder looks complete."""
+        keys = [found for found, _, _ in self.listed(path)]
+        keys.sort(key=lambda key: not key.endswith(f"/{MANIFEST}"))
+        with _answering():
+            for key in (path, *keys):
+                self._client.delete_object(Bucket=self.name, Key=self._prefix + key)
+
+    def _below(self, folder: str) -> str:
+        return f"{self._prefix}{folder}/" if folder else self._prefix
+
+    def _head(self, path: str) -> dict[str, Any]:
+        with _answering(path):
+            found: dict[str, Any] = self._client.head_object(Bucket=self.name, Key=self._prefix + path)
+        return found
+
+    @property
+    def _client(self) -> Any:
+        # A client's connections do not survive a fork, and workers fork.
+        return _client(os.getpid(), self._endpoint)
+
+
+@lru_cache(maxsize=4)
+def _client(_pid: int, endpoint: str | None) -> Any:
+    import boto3
+    from botocore.config import Config
+
+    config = Config(
+        retries={"mode": "standard", "max_attempts": 6},
+        connect_timeout=5,
+        read_timeout=60,
+        max_pool_connections=4 * _TRANSFERS,
+        # what other servers than AWS understand
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    # by a session of its own: the default one is not made to be shared by threads
+    return boto3.session.Session().client("s3", endpoint_url=endpoint, config=config)
+
+
+@contextlib.contextmanager
+def _answering(path: str = "") -> Iterator[None]:
+    """Raise FileNotFoundError or FileExistsError where that is the answer, and StorageAway for whatever else fails."""
+    from boto3.exceptions import Boto3Error
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, Boto3Error, ClientError) as error:
+        # uploads of files wrap what the storage has answered
+        answer = error if isinstance(error, ClientError) else error.__context__
+        if not isinstance(answer, ClientError):
+            raise StorageAway(f"The object storage does not answer ({type(error).__name__}): retry later.") from error
+        code = str(answer.response.get("Error", {}).get("Code", ""))
+        if code in ("404", "NoSuchKey", "NotFound"):
+            raise FileNotFoundError(f"{path} is not in the bucket") from error
+        if code in ("412", "PreconditionFailed", "ConditionalRequestConflict"):
+            raise FileExistsError(f"{path} is in the bucket already") from error
+        raise StorageAway(
+            f"The object storage answered {code}: check the bucket and its credentials, or retry later."
+        ) from error
+
+
+class BucketFiles(Files):
+    """Files that are kept in a bucket; ``root`` has what is being written, and copies of what was used last.
+
+    Parameters
+    ----------
+    root : Path
+        A folder on a local disk, which the processes of one machine share.
+    bucket : Bucket
+    copies_bytes : int
+        Copies are removed, those used least recently first, when all together are larger.
+    """
+
+    def __init__(self, root: Path, bucket: Bucket, copies_bytes: int) -> None:
+        super().__init__(root)
+        self.bucket, self._copies_bytes = bucket, copies_bytes
+
+    @property
+    def working(self) -> Files:
+        return Files(self.root)
+
+    def local(self, relative: str) -> Path:
+        target, mark = self.path(relative), self._mark(relative)
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(mark)  # before the look: what was just used is not removed
+            if target.exists():
+                return target
+        with self._alone(relative):
+            if not (mark.exists() and target.exists()):
+                self._fetch(relative, target)
+                self._note(relative)
+        return target
+
+    def publish(self, relative: str) -> None:
+        source = self.path(relative)
+        if source.is_dir():
+            manifest = json.loads((source / MANIFEST).read_bytes())
+            self._upload_folder(relative, manifest["arrays"], {})
+        else:
+            self.bucket.put(relative, source, file_digest(source))
+        self._note(relative)
+
+    def save_arrays(
+        self,
+        relative: str,
+        arrays: Mapping[str, np.ndarray],
+        manifest: Mapping[str, Any],
+        shared: Mapping[str, str] | None = None,
+    ) -> str:
+        for folder in set((shared or {}).values()):
+            self.local(folder)
+        sha256 = super().save_arrays(relative, arrays, manifest, shared)
+        hashes = json.loads((self.path(relative) / MANIFEST).read_bytes())["arrays"]
+        try:
+            self._upload_folder(relative, hashes, shared or {})
+        except BaseException:
+            shutil.rmtree(self.path(relative), ignore_errors=True)
+            raise
+        self._note(relative)
+        return sha256
+
+    def save_bytes(self, relative: str, content: bytes) -> None:
+        self.bucket.put_bytes(relative, content)
+
+    def put(self, relative: str, source: Path, sha256: str) -> None:
+        self.bucket.put(relative, source, sha256)
+
+    def sha256(self, relative: str) -> str | None:
+        return self.bucket.sha256(relative)
+
+    def read_bytes(self, relative: str) -> bytes:
+        return self.bucket.get_bytes(relative)
+
+    def manifest(self, relative: str) -> dict[str, Any]:
+        with contextlib.suppress(FileNotFoundError):
+            return Files.manifest(self.working, relative)
+        return super().manifest(relative)
+
+    def send(self, upload: Upload, relative: str) -> None:
+        upload.finish()
+        self.bucket.put(relative, upload.path, upload.sha256)
+
+    def keep(self, upload: Upload, relative: str) -> None:
+        if self.bucket.sha256(relative) != upload.sha256:
+            self.send(upload, relative)
+        super().keep(upload, relative)
+        self._note(relative)
+
+    def exists(self, relative: str) -> bool:
+        return self.bucket.exists(f"{relative}/{MANIFEST}") or self.bucket.exists(relative)
+
+    def names(self, folder: str, depth: int = 1) -> list[str]:
+        if depth == 1:
+            return self.bucket.names(folder)
+        below = (path.removeprefix(f"{folder}/").split("/") for path, _, _ in self.bucket.listed(folder))
+        return sorted({"/".join(parts[:depth]) for parts in below if len(parts) >= depth})
+
+    @contextlib.contextmanager
+    def opened(self, relative: str) -> Iterator[Path]:
+        folder = self.path("incoming")
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / new_id()
+        try:
+            self.bucket.get(relative, path)
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+    def sizes(self, relative: str) -> dict[str, int]:
+        found = {path: size for path, size, _ in self.bucket.listed(relative)}
+        if not found and self.bucket.exists(relative):
+            found = {relative: self.local(relative).stat().st_size}
+        return found
+
+    def modified(self, relative: str) -> float:
+        """When the youngest of its files was written, by the storage's clock; raises FileNotFoundError."""
+        times = [written for _, _, written in self.bucket.listed(relative)]
+        return max(times) if times else self.bucket.modified(relative)
+
+    def now(self) -> float:
+        path = f"incoming/{new_id()}"
+        self.bucket.put_bytes(path, b"")
+        try:
+            return self.bucket.modified(path)
+        finally:
+            self.bucket.delete(path)
+
+    def delete(self, relative: str) -> None:
+        self.bucket.delete(relative)
+        self._forget(relative)
+
+    def _upload_folder(self, relative: str, hashes: Mapping[str, str], shared: Mapping[str, str]) -> None:
+        """Upload arrays, then their manifest."""
+
+        def upload(name: str) -> None:
+            file = f"{relative}/{name}.npy"
+            if name in shared:
+                self.bucket.copy(f"{shared[name]}/{name}.npy", file)
+            else:
+                self.bucket.put(file, self.path(file), hashes[name])
+
+        with ThreadPoolExecutor(_TRANSFERS) as pool:
+            list(pool.map(upload, hashes))
+        manifest = f"{relative}/{MANIFEST}"
+        self.bucket.put(manifest, self.path(manifest), file_digest(self.path(manifest)))
+
+    def _fetch(self, relative: str, target: Path) -> None:
+        """Download a folder of arrays or a file to its place; raises FileNotFoundError and ValueError."""
+        part = target.with_name(f".{target.name}.{new_id()}")
+        part.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            try:
+                text = self.bucket.get_bytes(f"{relative}/{MANIFEST}")
+            except FileNotFoundError:
+                self.bucket.get(relative, part)
+            else:
+                part.mkdir()
+                hashes = json.loads(text)["arrays"]
+                with ThreadPoolExecutor(_TRANSFERS) as pool:
+                    list(pool.map(lambda name: self._get_array(relative, name, part, hashes[name]), hashes))
+                (part / MANIFEST).write_bytes(text)
+                shutil.rmtree(target, ignore_errors=True)
+            os.rename(part, target)
+        finally:
+            Files.delete(self, part.relative_to(self.root).as_posix())
+
+    def _get_array(self, relative: str, name: str, part: Path, sha256: str) -> None:
+        self.bucket.get(f"{relative}/{name}.npy", part / f"{name}.npy", sha256)
+
+    def _mark(self, relative: str) -> Path:
+        """A file that is there while the local copy may be removed; its time is that of the copy's last use."""
+        return self.root / ".copies" / quote(relative, safe="")
+
+    def _note(self, relative: str) -> None:
+        mark = self._mark(relative)
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+        self._shrink()
+
+    def _forget(self, relative: str) -> None:
+        prefix = quote(f"{relative}/", safe="")
+        for mark in (self._mark(relative), *(self.root / ".copies").glob(f"{prefix}*")):
+            mark.unlink(missing_ok=True)
+        super().delete(relative)
+
+    @contextlib.contextmanager
+    def _alone(self, relative: str, *, wait: bool = True) -> Iterator[None]:
+        """One thread of this machine fetches or removes a copy at a time; raises BlockingIOError if not to ``wait``."""
+        locks = self.root / ".locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        with open(locks / str(zlib.crc32(relative.encode()) % _LOCKS), "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            yield
+
+    def _shrink(self) -> None:
+        """Remove the copies used least recently while all are larger than allowed."""
+        marks = [mark for mark in (self.root / ".copies").glob("*") if not mark.name.startswith(".")]
+        sizes = {mark: _size(self.path(unquote(mark.name))) for mark in marks}
+        total = sum(sizes.values())
+        if total <= self._copies_bytes:
+            return
+        now = super().now()
+        for mark in sorted(marks, key=_time):
+            if total <= self._copies_bytes or now - _time(mark) < _IN_USE_SECONDS:
+                return
+            relative = unquote(mark.name)
+            # skip a copy that another process is fetching or has removed
+            with contextlib.suppress(BlockingIOError, FileNotFoundError), self._alone(relative, wait=False):
+                # A reader after this renaming fetches the copy again; one before it has renewed the time.
+                away = mark.with_name(f".{mark.name}")
+                mark.rename(away)
+                if now - _time(away) < _IN_USE_SECONDS:
+                    away.rename(mark)
+                    continue
+                Files.delete(self, relative)
+                away.unlink()
+                total -= sizes[mark]
+
+
+def _time(mark: Path) -> float:
+    try:
+        return mark.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _size(path: Path) -> int:
+    try:
+        return sum(file.stat().st_size for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file())
+    except FileNotFoundError:
+        return 0

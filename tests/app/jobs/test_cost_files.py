@@ -1,0 +1,106 @@
+"""Files of costs, and the training command that takes one."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from canned import DATASET, JOB, Canned, problem
+
+from app.cli import main
+from app.jobs.cost_files import read_costs
+
+GOOD = "label,answer,cost\na,b,9.5\nb,a,0\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        path = tmp_path / "costs.csv"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["polymargin", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_a_table_is_read_with_the_lines_of_its_labels(file: Callable[[str], Path]) -> None:
+    found = read_costs(file('\ufeffcost,Label,answer\r\n2,"a, b",c\r\n\r\n1.5,c,"a, b"\r\n'))
+    assert found.table == {"a, b": {"c": 2.0}, "c": {"a, b": 1.5}}
+    assert found.place("costs name 1 label that no training row has: 'a, b'").startswith("line 2: costs name")
+    assert found.place("another fault") == "another fault"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("label,cost\na,1\n", "line 1: expected the header"),
+        ("", "line 1: expected the header"),
+        ("label,answer,cost\n", "the file has no costs"),
+        (GOOD + "a,b,1\n", "line 4: the cost of 'b' for 'a' is given twice"),
+        (GOOD + "c,c,1\n", "line 4: the right answer 'c' costs nothing"),
+        (GOOD + "c,a\n", "line 4: expected 3 cells, got 2"),
+        (GOOD + "c,a,-1\n", "line 4: expected a number of at least 0, got '-1'"),
+        (GOOD + "c,a,much\n", "line 4: expected a number"),
+        (GOOD + "c,a,inf\n", "line 4: expected a number"),
+    ],
+)
+def test_a_fault_names_its_line(file: Callable[[str], Path], text: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        read_costs(file(text))
+
+
+def test_train_sends_the_table_of_a_file(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, file: Callable[[str], Path]
+) -> None:
+    canned.answer("GET /datasets/papers", DATASET)
+    canned.answer("POST /jobs", JOB, 202)
+    given = ("train", "papers", "--model", "m", "--solver", "crammer_singer", "--param", "C=2")
+    assert command(monkeypatch, *given, "--costs", str(file(GOOD)), "--other-cost", "3") == 0
+    asked = json.loads(canned.asked[-1].body)
+    assert asked["params"] == {"C": 2, "costs": {"a": {"b": 9.5}, "b": {"a": 0.0}}, "other_cost": 3.0}
+    assert command(monkeypatch, *given, "--costs", "tree") == 0
+    assert json.loads(canned.asked[-1].body)["params"] == {"C": 2, "costs": "tree"}
+
+
+def test_tune_sends_the_table_beside_the_space(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, file: Callable[[str], Path]
+) -> None:
+    canned.answer("POST /jobs", JOB, 202)
+    given = ("tune", "papers", "--model", "m", "--solver", "softmax", "--costs", str(file(GOOD)), "--other-cost", "3")
+    assert command(monkeypatch, *given) == 0
+    asked = json.loads(canned.asked[-1].body)
+    assert (asked["costs"], asked["other_cost"]) == ({"a": {"b": 9.5}, "b": {"a": 0.0}}, 3.0)
+    assert asked["space"] == [{"solver": "softmax"}]
+
+
+def test_a_label_that_the_service_does_not_know_comes_with_its_line(
+    canned: Canned,
+    monkeypatch: pytest.MonkeyPatch,
+    file: Callable[[str], Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    detail = "costs name 1 label that no training row has: 'b'"
+    canned.answer("GET /datasets/papers", DATASET)
+    fault = problem(422, "invalid_input", errors=[{"pointer": "/params/costs", "detail": detail}])
+    canned.answer("POST /jobs", fault, 422)
+    given = ("train", "papers", "--model", "m", "--solver", "crammer_singer", "--costs", str(file(GOOD)))
+    assert command(monkeypatch, *given) == 1
+    assert "line 2: costs name 1 label" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_faulty_file_is_refused_before_anything_is_asked(
+    canned: Canned,
+    monkeypatch: pytest.MonkeyPatch,
+    file: Callable[[str], Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert command(monkeypatch, "train", "papers", "--costs", str(file(GOOD + "a,b,1\n"))) == 2
+    assert "line 4" in capsys.readouterr().err
+    assert canned.asked == []
