@@ -245,6 +245,33 @@ def test_costs_are_pasted_from_a_spreadsheet_and_every_c_is_asked_for(
     assert client.jobs.get(page.url.rsplit("/", 1)[1]).request["every_c"]["eps"] == 0.2
 
 
+def test_fields_of_another_method_keep_what_was_typed_and_late_ones_are_ignored(
+    page: Any, service: Service
+) -> None:
+    held: list[Any] = []
+    page.route(re.compile("/solvers/(crammer_singer|softmax)"), held.append)
+    page.goto(f"{service.url}/train?dataset=foods")
+    page.get_by_text("Method and parameters").click()
+    method, title = page.get_by_label("Method", exact=True), page.locator("#about-solver strong")
+    costs = page.get_by_label("costs", exact=True)
+    with page.expect_request("**/solvers/crammer_singer"):
+        method.select_option("crammer_singer")
+    costs.fill("tree")
+    held.pop().continue_()
+    title.get_by_text("Crammer-Singer").wait_for()
+    assert costs.input_value() == "tree"
+    assert costs.evaluate("field => field === document.activeElement")
+    with page.expect_request("**/solvers/softmax"):
+        method.select_option("softmax")
+    method.select_option("weston_watkins")
+    title.get_by_text("Weston-Watkins").wait_for()
+    with page.expect_response("**/solvers/softmax"):
+        held.pop().continue_()
+    page.evaluate("() => new Promise((done) => setTimeout(done, 50))")
+    assert "Weston-Watkins" in title.inner_text()
+    assert costs.input_value() == "tree"
+
+
 def test_a_sheet_and_the_rule_for_several_parents_are_chosen_for_label_trees(
     page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:

@@ -74,6 +74,9 @@ function formula(solver) {
   return element("p", { class: "formula", role: "group", "aria-label": "Objective" }, element("span", { class: "muted" }, "minimise "), ...lines);
 }
 
+// the parameters' fields that do not have their defaults
+const changed = () => [...place.querySelectorAll("[data-param]")].filter((field) => field.value !== "" && field.value !== field.querySelector("option[selected]")?.value);
+
 function fields(solver) {
   const properties = Object.entries(solver.params_schema.properties ?? {});
   const labels = properties.map(([name, given]) => {
@@ -84,7 +87,14 @@ function fields(solver) {
       TRIED[name] ? element("datalist", { id: `param-${name}-tried` }, ...TRIED[name].map((each) => element("option", { value: each }))) : null,
       element("small", { id: `param-${name}-hint` }, (schema.description ?? "") + bounds(schema)));
   });
+  const [typed, focused] = [changed(), document.activeElement?.id];
   place.replaceChildren(...labels);
+  // what was typed for another method, perhaps while this one's fields were on their way, holds for this one too
+  for (const field of typed) {
+    const same = document.getElementById(field.id);
+    if (same?.dataset.type === field.dataset.type && same.matches("select") === field.matches("select") && (!same.matches("select") || [...same.options].some((option) => option.value === field.value))) same.value = field.value;
+  }
+  if (focused?.startsWith("param-")) document.getElementById(focused)?.focus();
   // paragraphs wrap as the page is wide; what is indented is a formula, and keeps its lines
   const paragraphs = solver.summary.split("\n\n").map((each) => element(each.startsWith(" ") ? "pre" : "p", {}, each));
   const text = element("details", {}, element("summary", {}, "Summary"), ...paragraphs);
@@ -118,10 +128,7 @@ function fit() {
 function request() {
   const of = (name) => form.elements[name].value;
   const params = {};
-  for (const field of place.querySelectorAll("[data-param]")) {
-    const preset = field.querySelector("option[selected]")?.value;
-    if (field.value !== "" && field.value !== preset) params[field.dataset.param] = value(field);
-  }
+  for (const field of changed()) params[field.dataset.param] = value(field);
   const body = { kind: "train", dataset: of("dataset"), model: of("model"), solver: of("solver"), params };
   if (of("hierarchy")) body.hierarchy = of("hierarchy");
   for (const [name, preset] of [["seed", "0"], ["threads", "1"], ["test_fraction", "0.2"]]) {
@@ -204,8 +211,12 @@ fit();
 
 nameAfterDataset(form);
 
+let choices = 0;
 async function choose() {
-  fields(await get(`/solvers/${form.elements.solver.value}`));
+  const mine = ++choices;
+  const solver = await get(`/solvers/${form.elements.solver.value}`);
+  if (mine !== choices) return chosen; // another was chosen meanwhile
+  fields(solver);
   if (again && form.elements.solver.value === again.solver) fill();
   plan();
 }
