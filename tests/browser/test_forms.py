@@ -249,7 +249,7 @@ def test_fields_of_another_method_keep_what_was_typed_and_late_ones_are_ignored(
     page: Any, service: Service
 ) -> None:
     held: list[Any] = []
-    page.route(re.compile("/solvers/(crammer_singer|softmax)"), held.append)
+    page.route(re.compile("/solvers/(crammer_singer|softmax)"), lambda route: held.append(route))
     page.goto(f"{service.url}/train?dataset=foods")
     page.get_by_text("Method and parameters").click()
     method, title = page.get_by_label("Method", exact=True), page.locator("#about-solver strong")
