@@ -410,6 +410,10 @@ class Solver(ABC, Generic[P]):
     def model(self, problem: Problem, state: State) -> Model:
         """The model of ``state``; its arrays are copies."""
 
+    def bare_model(self, problem: Problem, state: State) -> Model:
+        """The model of ``state`` without what takes time and only its report says."""
+        return self.model(problem, state)
+
     def reach(self, problem: Problem, state: State, model: Model, primal: float, dual: float) -> Reach | None:
         """How far the model's leads may be from those of the exact optimum; None where the gap does not say it.
 
@@ -441,7 +445,7 @@ class Solver(ABC, Generic[P]):
 
         A method has its own where it can make that without all weights in memory a second time.
         """
-        return self.model(problem, state)
+        return self.bare_model(problem, state)
 
 
 def relative_gap(primal: float, dual: float) -> float:

@@ -200,13 +200,28 @@ class Machine(Solver[M]):
         intercept, ``nonzero_duals`` that of the dual variables; each is left out where a method or model has none.
         """
         prepared = self.prepared(problem)
-        model = self.fitted(prepared, state)
-        report = model.report
-        if self.params.bias > 0 and self.appends_constant:
-            model = model.with_last_as_intercept(self.params.bias)
+        fitted = self.fitted(prepared, state)
+        model = self.answering(prepared, fitted)
         shares = {"nonzero_weights": model.nonzero_weights, "nonzero_duals": self.nonzero_duals(prepared, state)}
-        model.report = {**report, **{name: share for name, share in shares.items() if not math.isnan(share)}}
+        known = {name: share for name, share in shares.items() if not math.isnan(share)}
+        model.report = {**model.report, **self.reported(prepared, fitted), **known}
         return model
+
+    def bare_model(self, problem: Problem, state: State) -> Model:
+        prepared = self.prepared(problem)
+        return self.answering(prepared, self.fitted(prepared, state))
+
+    def answering(self, problem: Problem, fitted: Model) -> Model:
+        """What answers to examples of the given problem, of a model that was fitted to the prepared one."""
+        if self.params.bias == 0 or not self.appends_constant:
+            return fitted
+        model = fitted.with_last_as_intercept(self.params.bias)
+        model.report = fitted.report
+        return model
+
+    def reported(self, problem: Problem, fitted: Model) -> Mapping[str, float]:
+        """What else a report says of a model that was fitted to the prepared problem, where that takes time."""
+        return {}
 
     def at(self, C: float) -> Self:
         """The same machine with another C."""

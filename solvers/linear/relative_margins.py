@@ -220,8 +220,8 @@ class RelativeMargins(Machine[RelativeParams]):
             raise ProblemError("weights in lists of classes cannot be made from dual variables: train from the start")
         return warm_state(shares)
 
-    def model(self, problem: Problem, state: State) -> Model:
-        model = super().model(problem, state)
+    def answering(self, problem: Problem, fitted: Model) -> Model:
+        model = super().answering(problem, fitted)
         model.costs = self.params.costs_of(problem)
         return model
 

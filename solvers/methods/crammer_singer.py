@@ -10,12 +10,13 @@ The report has the margins of the sample, and the bounds of Corollaries 2 and 3 
 scores are few enough not to cost time.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from solvers.core.base import Handles, State
-from solvers.core.linear_model import LinearModel
+from solvers.core.base import Handles
+from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.linear.relative_margins import RelativeMargins, RelativeParams
 from solvers.metrics import bounds
 
@@ -35,20 +36,21 @@ class CrammerSinger(RelativeMargins):
     Params = RelativeParams
     largest_loss = True
 
-    def fitted(self, problem: Problem, state: State) -> LinearModel | SparseLinearModel:
-        model = super().fitted(problem, state)
+    def reported(self, problem: Problem, fitted: Model) -> Mapping[str, float]:
         n, k, d = problem.n_samples, problem.n_classes, problem.n_features
-        if problem.X.nnz and n * k <= MOST_SCORES and d * k <= MOST_WEIGHTS:
-            model.report = _margins(problem, model)
-        return model
+        if not problem.X.nnz or n * k > MOST_SCORES or d * k > MOST_WEIGHTS:
+            return {}
+        return _margins(problem, fitted)
 
 
-def _margins(problem: Problem, model: LinearModel | SparseLinearModel) -> dict[str, float]:
+def _margins(problem: Problem, model: Model) -> dict[str, float]:
     """Margins of the sample and the bounds that follow from them, as :func:`solvers.metrics.bounds.report_of_margins`.
 
     A vector added to all classes' weights changes no margin, so that norms are of weights less their mean.
     """
-    W = model.linear_weights().dense().astype(np.float64)
+    weights = model.linear_weights()
+    assert weights is not None, "the machine is linear"
+    W = weights.dense().astype(np.float64)
     W -= W.mean(axis=1, keepdims=True)
     margins, size = np.full(problem.n_classes, np.inf), max(1, CHUNK_BYTES // (8 * problem.n_classes))
     for begin in range(0, problem.n_samples, size):

@@ -33,7 +33,7 @@ class NodeSVM(SetMachine[NodeParams]):
         prepared = self.prepared(problem)
         W = None if not self.params.bias else NodeColumns(self, prepared, signs(prepared)).largest_weights(state, share)
         if W is None:
-            return self.model(problem, state)
+            return self.bare_model(problem, state)
         parts = SparseLinearModel(prepared.classes, W).with_last_as_intercept(self.params.bias)
         return SubtreeModel(prepared.tree, parts, self.rule)
 

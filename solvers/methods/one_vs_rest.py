@@ -35,7 +35,7 @@ from solvers.linear.driver.params import AscentParams, precision
 from solvers.linear.layouts.layouts import DenseLayout, share_of
 from solvers.linear.steps import binary
 from solvers.numerics.array_types import Bools, Floats, Ints, Ints8
-from solvers.numerics.rows import arrange
+from solvers.numerics.rows import features_by_frequency
 from solvers.output_codes.codes import Code, participants
 
 AUTO_FEATURES, AUTO_BYTES = 512, 2 << 30
@@ -175,7 +175,7 @@ class OneVsRest(Machine[OneVsRestParams]):
         return share(np.count_nonzero(state["beta"]), float((there * each).sum()))
 
     def fitted(self, problem: Problem, state: State) -> LinearModel:
-        _, features = arrange(problem.X, precision(self.params))
+        features = features_by_frequency(problem.X)
         names = problem.classes if self.code is None else [str(t) for t in range(self.code.shape[1])]
         if self._newton(problem):
             W = state["W"].T[np.sort(features)].astype(precision(self.params))
@@ -195,7 +195,7 @@ class OneVsRest(Machine[OneVsRestParams]):
         """
         if self._newton(problem):
             return None
-        _, features = arrange(problem.X, precision(self.params))
+        features = features_by_frequency(problem.X)
         n_columns, last = self._signs_width(problem), len(features) - 1
         order, root = np.argsort(features), self.root(problem)
 

@@ -25,7 +25,7 @@ from solvers.linear.driver.params import AscentParams, precision
 from solvers.linear.steps import softmax
 from solvers.numerics.array_types import Bools, Floats, Ints, Ints32
 from solvers.numerics.orders import shuffled
-from solvers.numerics.rows import Rows, arrange, square_norm, sure_leads, weights
+from solvers.numerics.rows import Rows, arrange, features_by_frequency, square_norm, sure_leads, weights
 
 SLICE_PRODUCTS = 1 << 27
 # an exponential and its like, in multiply-adds
@@ -81,7 +81,7 @@ class Softmax(Machine[AscentParams]):
         return n_classes * (8 * n_samples + precision(self.params).itemsize * n_features)
 
     def fitted(self, problem: Problem, state: State) -> LinearModel:
-        _, features = arrange(problem.X, precision(self.params))
+        features = features_by_frequency(problem.X)
         ascending = np.argsort(features)
         W = np.ascontiguousarray(state["W"][ascending][:, : problem.n_classes])
         return LinearModel(problem.classes, problem.n_features, features[ascending], W)

@@ -45,8 +45,7 @@ def arrange(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Rows, Ints]:
     features : int64 array, shape (n_used,)
         ``features[j]`` is the column of X that became j.
     """
-    count = _count(X.indices, X.shape[1])
-    features = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
+    count, features = _by_frequency(X)
     starts = np.zeros(X.shape[1], np.int64)
     starts[features[1:]] = np.cumsum(count[features[:-1]])
     indptr, n_entries = X.indptr.astype(np.int64), len(X.indices)
@@ -55,6 +54,18 @@ def arrange(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Rows, Ints]:
     indices, data = np.empty(n_entries, np.int32), np.empty(n_entries, dtype)
     _to_rows(count[features], row, value, indptr[:-1].copy(), indices, data)
     return Rows(indptr, indices, data, squares), features
+
+
+def features_by_frequency(X: sp.csr_matrix) -> Ints:
+    """The features of :func:`arrange`, int64, shape (n_used,), without the rows."""
+    return _by_frequency(X)[1]
+
+
+def _by_frequency(X: sp.csr_matrix) -> tuple[Ints, Ints]:
+    """How many entries each feature has, and those that have any, by falling count."""
+    count = _count(X.indices, X.shape[1])
+    used = np.flatnonzero(count)
+    return count, used[np.argsort(-count[used], kind="stable")]
 
 
 def weights(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Array:

@@ -181,6 +181,7 @@ def log_softmax(scores: Floats32) -> Floats32:
 def _measure(stack: tuple[Floats32, ...], y: Ints32, b: Floats) -> tuple[float, Floats, Floats]:
     """Mean log loss, its gradient and its Hessian, rows taken by chunks that stay in cache."""
     n, k, m = len(y), stack[0].shape[1], len(stack)
+    y = np.ascontiguousarray(y)  # a second layout would be compiled a second time
     value, gradient, hessian = 0.0, np.zeros(m), np.zeros((m, m))
     rows = max(1, (1 << 18) // k)
     for begin in range(0, n, rows):

@@ -39,7 +39,7 @@ class SingleLabels:
         self._problem, self._y = problem, problem.y[rows]
 
     def member(self, solver: Solver[Any], problem: Problem, state: State) -> Model:
-        return lighter(solver.model(problem, state), problem.X)
+        return lighter(solver.bare_model(problem, state), problem.X)
 
     def scores(self, model: Model, X: sp.csr_matrix, fold: int) -> AnyFloats:
         return model.scores(X)

@@ -268,7 +268,7 @@ class WholePath(Solver[Any]):
 
         def solution(place: int) -> Solution:
             if place not in solutions:
-                model = self._at(path.solved[place].C).model(part, path.states[place])
+                model = self._at(path.solved[place].C).bare_model(part, path.states[place])
                 solutions[place] = Solution(_weights(model, bias), model.scores(X))
             return solutions[place]
 

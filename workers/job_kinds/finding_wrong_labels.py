@@ -139,7 +139,7 @@ def _judge(
     if run.stopped:
         raise TimeUp
     context.phase("scoring", at_once=False, fraction=(at + 1) / request.folds, eta_seconds=None)
-    model = solver.model(problem, outcome.state)
+    model = solver.bare_model(problem, outcome.state)
     if model.names_sets:
         raise InvalidInput(f"{solver.name} predicts sets of labels; wrong labels need a method of one label per row")
     # classes of the model by the numbers of the labels, and back

@@ -145,7 +145,7 @@ class _Trial:
             outcome = drive(run, chosen.solver, fold.problem, at, start)
             context.phase("measuring", at_once=False, fraction=(at + 1) / len(data.splits), eta_seconds=None)
             try:
-                model = chosen.solver.model(fold.problem, outcome.state)
+                model = chosen.solver.bare_model(fold.problem, outcome.state)
             except ValueError:
                 if run.stopped:  # there is no model yet
                     raise TimeUp from None

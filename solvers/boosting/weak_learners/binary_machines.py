@@ -78,7 +78,7 @@ class BinaryMachines(WeakLearners):
         for step in solver.steps(problem):
             state = step.state
         assert state is not None, "a solver yields at least one step"
-        return solver.model(problem, state)
+        return solver.bare_model(problem, state)
 
     def _keep(self, model: Model) -> int:
         number = len(self._bits[0])

@@ -171,7 +171,7 @@ def _train_node(problem: Problem, node: Node, machine: Solver[Any]) -> tuple[Ste
     names = tuple(map(str, range(node.n_children)))
     own = Problem(sp.csr_matrix(problem.X[node.rows]), node.child, names, problem.weights[node.rows])
     *_, last = machine.steps(own)
-    model = machine.model(own, last.state)
+    model = machine.bare_model(own, last.state)
     assert isinstance(model, LinearModel)
     weights = sp.csr_matrix(np.asarray(model.W[:, : node.n_children], np.float32))
     indptr = np.zeros(problem.n_features + 1, np.int64)

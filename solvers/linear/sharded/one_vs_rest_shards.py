@@ -13,7 +13,7 @@ from solvers.linear.sharded.linear_shards import LinearShards, Part
 from solvers.linear.steps import binary
 from solvers.numerics.array_types import Ints32
 from solvers.numerics.lazy_arrays import Lazy
-from solvers.numerics.rows import arrange
+from solvers.numerics.rows import features_by_frequency
 from solvers.sharding.exchange import Exchange
 from solvers.sharding.independent import together
 from solvers.sharding.partition import balanced
@@ -60,7 +60,7 @@ class OneVsRestShards(LinearShards):
 
     def part(self, problem: Problem, state: State) -> Part:
         prepared, own = self.solver.prepared(problem), np.asarray(state["own"])
-        _, features = arrange(prepared.X, precision(self.solver.params))
+        features = features_by_frequency(prepared.X)
         W = np.ascontiguousarray(state["W"][np.argsort(features), : len(own)])
         W[-1:] *= self.solver.root(prepared)
         each = len(own) if self.solver.code is None else np.count_nonzero(self.solver.code[:, own], axis=1)[prepared.y]

@@ -21,7 +21,7 @@ from solvers.linear.sharded.task import Plan
 from solvers.linear.sharded.training import train
 from solvers.linear.sum_to_zero import NEXT_TO_NOTHING, used_features
 from solvers.numerics.array_types import Ints, Ints32
-from solvers.numerics.rows import arrange
+from solvers.numerics.rows import features_by_frequency
 from solvers.sharding.exchange import Exchange
 from solvers.sharding.partition import balanced
 from solvers.sharding.plan import Forecast, Rates, Share
@@ -81,7 +81,7 @@ class SumToZeroShards(LinearShards):
         prepared, own = self.solver.prepared(problem), np.asarray(state["own"])
         if "slack" in state:
             return self._interior_part(prepared, own, state)
-        _, features = arrange(prepared.X, precision(self.solver.params))
+        features = features_by_frequency(prepared.X)
         W = np.ascontiguousarray(state["W"][np.argsort(features), : len(own)])
         W *= W.dtype.type(state["scale"][0])
         _, _, own_share, other_share, _ = self.solver.margins(prepared.n_classes)

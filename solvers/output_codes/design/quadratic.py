@@ -23,7 +23,7 @@ class QuadraticDesign:
         return self._solver.steps(self._problem, state)
 
     def code(self, state: State) -> Floats | Model:
-        model = self._solver.model(self._problem, state)
+        model = self._solver.bare_model(self._problem, state)
         linear = model.linear_weights()
         return model if linear is None else linear.coef(self._problem.n_features)
 
@@ -42,7 +42,7 @@ def guess_by(task: Task, make: Callable[[float], Solver[Any]]) -> Callable[[], F
         solver = make(task.C * scale)
         problem = replace(task, H=task.H / scale).problem
         *_, last = solver.steps(problem)
-        linear = solver.model(problem, last.state).linear_weights()
+        linear = solver.bare_model(problem, last.state).linear_weights()
         assert linear is not None, "a machine for the inner product makes a linear model"
         return linear.coef(problem.n_features) / scale
 

@@ -32,7 +32,7 @@ _ROWS = 1024
 def light_member(solver: Solver[Any], problem: Problem, state: State) -> Model:
     """The model of a state with fewer numbers, where it has many."""
     if problem.n_features * problem.n_classes < MANY_NUMBERS:
-        return lighter(solver.model(problem, state))
+        return lighter(solver.bare_model(problem, state))
     return lighter(solver.light_model(problem, state, SHARE))
 
 

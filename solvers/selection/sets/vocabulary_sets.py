@@ -50,7 +50,7 @@ class VocabularySets:
             labels.sort_indices()
 
     def member(self, solver: Solver[Any], problem: Problem, state: State) -> Model:
-        return solver.model(problem, state)
+        return solver.bare_model(problem, state)
 
     def n_scores(self, n_rows: int) -> int:
         return n_rows * _NUMBERS
