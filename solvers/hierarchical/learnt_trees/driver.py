@@ -72,7 +72,7 @@ class Trained:
     ----------
     trees : list of LabelTree
         They are part of the state, so that nobody need learn them again.
-    weights : list of csr_matrix, each of shape (n_features, n_children)
+    weights : list of csr_matrix, each of shape (n_children, n_features)
     """
 
     trees: list[LabelTree]
@@ -97,15 +97,15 @@ class Trained:
 
     def merged(self, nodes: list[Node], n_columns: int) -> sp.csr_matrix:
         """The weights of all nodes, float32, shape (n_features, n_columns)."""
-        n_features, parts, width = int(self.weights[0].shape[0]), [], 0
-        for place in np.argsort([node.first for node in nodes]):
-            first = nodes[place].first
-            if first > width:
-                parts.append(_empty(n_features, first - width))
-            parts.append(self.weights[place])
-            width = first + nodes[place].n_children
-        parts.append(_empty(n_features, n_columns - width))
-        return sp.csr_matrix(sp.hstack(parts, format="csr"))
+        order = np.argsort([node.first for node in nodes])
+        counts = np.zeros(n_columns + 1, np.int64)
+        for node, part in zip(nodes, self.weights, strict=True):
+            counts[node.first + 1 : node.first + node.n_children + 1] = np.diff(part.indptr)
+        data, indices = (
+            np.concatenate([getattr(self.weights[at], name) for at in order]) for name in ("data", "indices")
+        )
+        shape = (self.weights[0].shape[1], n_columns)
+        return sp.csr_matrix(sp.csc_matrix((data, indices, np.cumsum(counts)), shape=shape))
 
     @property
     def nbytes(self) -> int:
@@ -116,12 +116,12 @@ class Trained:
     def resumed(cls, trees: list[LabelTree], nodes: list[Node], n_features: int, state: State) -> "Trained":
         n_done, epochs = (int(value) for value in state["done"])
         indptrs, indices, data = (np.asarray(state[name]) for name in ("indptr", "indices", "data"))
-        weights, at = [], 0
+        weights, at, begin = [], 0, 0
         for place in range(n_done):
-            indptr = indptrs[place * (n_features + 1) : (place + 1) * (n_features + 1)]
+            length = nodes[place].n_children
+            indptr, begin = indptrs[begin : begin + length + 1], begin + length + 1
             stop = at + int(indptr[-1])
-            parts = (data[at:stop], indices[at:stop], indptr)
-            weights.append(sp.csr_matrix(parts, shape=(n_features, nodes[place].n_children)))
+            weights.append(sp.csr_matrix((data[at:stop], indices[at:stop], indptr), shape=(length, n_features)))
             at = stop
         primal, dual = (float(value) for value in state["bounds"])
         return cls(trees, weights, primal, dual, epochs)
@@ -173,13 +173,7 @@ def _train_node(problem: Problem, node: Node, machine: Solver[Any]) -> tuple[Ste
     *_, last = machine.steps(own)
     model = machine.bare_model(own, last.state)
     assert isinstance(model, LinearModel)
-    weights = sp.csr_matrix(np.asarray(model.W[:, : node.n_children], np.float32))
-    indptr = np.zeros(problem.n_features + 1, np.int64)
-    indptr[model.features + 1] = np.diff(weights.indptr)
-    shape = (problem.n_features, node.n_children)
-    return last, sp.csr_matrix((weights.data, weights.indices.astype(np.int32), np.cumsum(indptr)), shape=shape)
-
-
-def _empty(n_rows: int, n_columns: int) -> sp.csr_matrix:
-    parts = np.empty(0, np.float32), np.empty(0, np.int32), np.zeros(n_rows + 1, np.int32)
-    return sp.csr_matrix(parts, shape=(n_rows, n_columns))
+    weights = sp.csr_matrix(np.asarray(model.W[:, : node.n_children].T, np.float32))
+    features = model.features[weights.indices].astype(np.int32)
+    shape = (node.n_children, problem.n_features)
+    return last, sp.csr_matrix((weights.data, features, weights.indptr), shape=shape)
