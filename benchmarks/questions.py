@@ -86,6 +86,18 @@ PAGES = (
         ),
     ),
     Page(
+        "vectors",
+        "What do vectors of one's own add to texts?",
+        "A linear machine on words, on vectors, and on both with several weights of the vectors.",
+        ("bench_vectors",),
+        (
+            Dots(
+                "vectors", "Texts with vectors: ", "", "features", "error, %", "error, %", None,
+                ("text alone", "vectors as numbers", "vector_weight 1"), False,
+            ),
+        ),
+    ),
+    Page(
         "curation",
         "What does the coding desk save?",
         "Labels that are needed, wrong labels that are found, and precisions that were promised.",

@@ -608,8 +608,8 @@ MUTANTS = (
     mutant(
         "the intercept is not that of the constant feature",
         "solvers/core/machine.py",
-        "model.with_last_as_intercept(self.params.bias)",
-        "model.with_last_as_intercept(1.0)",
+        "fitted.with_last_as_intercept(self.params.bias)",
+        "fitted.with_last_as_intercept(1.0)",
         f"{ORACLES}::test_a_constant_feature_and_weights_of_classes_are_part_of_the_objective",
     ),
     mutant(

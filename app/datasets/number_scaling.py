@@ -8,6 +8,7 @@ from typing import Any, Literal
 from app.datasets.recipe_schemas import ColumnRecipe
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
+from app.features.names import list_numbers
 from app.store.number_scales import why_scaled
 from solvers.core.base import Solver
 
@@ -47,11 +48,22 @@ def default_scaling(kind: str | None, statistics: DatasetStatistics, solver: Sol
     InvalidInput
         The numbers of dense columns are too large to centre.
     """
-    recipe = None if solver.takes_kernel_values else default_recipe(kind, statistics, solver.column_scaling)
-    if recipe is None or statistics.numbers is None:
+    if solver.takes_kernel_values:
         return None
+    recipe = default_recipe(kind, statistics, solver.column_scaling)
+    if recipe is None:
+        return None
+    if recipe.vector_weight is not None:
+        return DefaultScaling(recipe, {}, "columns of lists are beside texts, whose features have length 1")
+    assert statistics.numbers is not None
     centred = recipe.scaling == "standard" and "bias" in type(solver.params).model_fields
     return DefaultScaling(recipe, {"bias": 1.0} if centred else {}, str(why_scaled(statistics.numbers)))
+
+
+def _has_vectors_beside_texts(statistics: DatasetStatistics) -> bool:
+    columns = statistics.columns or []
+    numbers = [column.name for column in columns if column.role == "number"]
+    return any(column.role == "text" for column in columns) and bool((list_numbers(numbers) >= 0).any())
 
 
 def default_recipe(
@@ -60,6 +72,8 @@ def default_recipe(
     of_columns: Literal["standard", "max_abs", "none"] = "standard",
 ) -> ColumnRecipe | None:
     """The default scaling of a dataset's numbers, by how the solver scales columns; None and raises as above."""
+    if _has_vectors_beside_texts(statistics):
+        return ColumnRecipe(vector_weight="auto")
     numbers = statistics.numbers
     if kind != "sparse" or numbers is None or of_columns == "none" or why_scaled(numbers) is None:
         return None

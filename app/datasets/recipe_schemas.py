@@ -328,6 +328,18 @@ class ColumnRecipe(BaseModel):
         description="Minimum number of training rows per level of a category; rarer levels, and levels first seen in "
         "predictions, share one level.",
     )
+    vector_weight: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | Literal["auto"] | None = Field(
+        default=None,
+        description="Weight of columns of lists, such as embeddings, beside a text or other columns of weight 1: each "
+        "list is scaled to length 1 and multiplied by it, and a missing list is all zeros. auto chooses it among "
+        "0.25, 0.5, 1, 2 and 4 by the log loss on held-out training rows. Without it, elements are scaled one by one, "
+        "as numbers are. Default: auto for tables with texts, otherwise none.",
+    )
+
+    @property
+    def trial_vector_weight(self) -> float | None:
+        """The weight of lists, 1 where it is still to be chosen."""
+        return 1.0 if self.vector_weight == "auto" else self.vector_weight
 
 
 class ColumnSummary(BaseModel):

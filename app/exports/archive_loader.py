@@ -10,6 +10,7 @@ import json
 import sys
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -86,15 +87,19 @@ class Classifier:
         lengths = np.sqrt(X.multiply(X).sum(axis=1)).A1
         return (sp.diags(1 / np.where(lengths > 0, lengths, 1)) @ X).tocsr()
 
-    def _scaled(self, numbers: Any, recipe: dict[str, Any]) -> Any:
+    def _scaled(self, numbers: Any, recipe: dict[str, Any], names: Sequence[str] = ()) -> Any:
         fill, centre, scale, marked = (
             self.archive[f"features/{name}"] for name in ("fill", "centre", "scale", "marked")
         )
         missing = np.isnan(numbers)
         X = (np.where(missing, fill, numbers) - centre) / scale
+        weight = recipe.get("vector_weight")
+        vectors = [] if weight is None else _lists(names)
+        for block in vectors:
+            X[:, block] *= weight * _inverse_lengths(X[:, block])
         if recipe["scaling"] == "unit_norm":
-            lengths = np.linalg.norm(X, axis=1, keepdims=True)
-            X = X / np.where(lengths > 0, lengths, 1)
+            single = np.setdiff1d(np.arange(X.shape[1]), np.concatenate([[], *vectors]).astype(int))
+            X[:, single] *= _inverse_lengths(X[:, single])
         return sp.csr_matrix(np.hstack([X, missing[:, marked]]))
 
     def _table(self, records: Any, params: dict[str, Any]) -> Any:
@@ -113,7 +118,7 @@ class Classifier:
                 at = place.get(f"{name}={_level(row.get(name))}", others.get(name))
                 if at is not None:
                     levels[i, at] = 1
-        parts = [self._scaled(numbers, params["recipe"]), sp.csr_matrix(levels)]
+        parts = [self._scaled(numbers, params["recipe"], columns["numbers"]), sp.csr_matrix(levels)]
         if params["text"] is not None:
             parts.append(self._texts(records, columns["texts"], params["text"]))
         return sp.hstack(parts, format="csr")
@@ -152,6 +157,22 @@ def _level(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return "" if value is None else str(value).strip()
+
+
+def _inverse_lengths(X: Any) -> Any:
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    return 1 / np.where(lengths > 0, lengths, 1)
+
+
+def _lists(names: Sequence[str]) -> list[list[int]]:
+    """The places of the elements `v.0`, `v.1` and so on of each column of lists."""
+    found: dict[str, list[int]] = {}
+    single = set(names)
+    for place, name in enumerate(names):
+        column, mark, element = name.rpartition(".")
+        if mark and column not in single and element == str(len(found.get(column, []))):
+            found.setdefault(column, []).append(place)
+    return list(found.values())
 
 
 def terms(text: str, recipe: dict[str, Any]) -> list[str]:

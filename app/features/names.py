@@ -40,6 +40,18 @@ def list_widths(names: Iterable[str]) -> dict[str, int]:
     return widths
 
 
+def list_numbers(names: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Which column of lists each name is an element of, numbered from 0; -1 for a single number."""
+    single = set(names)
+    elements = {
+        f"{column}.{place}": number
+        for number, (column, width) in enumerate(list_widths(names).items())
+        for place in range(width)
+        if column not in single
+    }
+    return np.array([elements.get(name, -1) for name in names], np.int64)
+
+
 def rolled(names: Sequence[str]) -> dict[str, int | None]:
     """Names with each column of lists once, and its width; None for a single number."""
     widths, there = list_widths(names), set(names)

@@ -23,13 +23,16 @@ class NumberScaling:
     """Fitted state of columns of numbers.
 
     A number x becomes (x - centre) / scale, where a missing one is `fill` first. Rows then have a feature for each
-    column in which some training row lacked its number: 1 where it is missing.
+    column in which some training row lacked its number: 1 where it is missing. Where the recipe has a weight of
+    vectors, the elements of a list have that length together, and zeros in the place of a missing list.
 
     Parameters
     ----------
     recipe : ColumnRecipe
     fill, centre, scale : float64 arrays, shape (n_columns,)
     marked : bool array, shape (n_columns,)
+    lists : int64 array, shape (n_columns,), optional
+        The number of the list that each column is an element of, -1 for none; left out, there are no lists.
     """
 
     def __init__(
@@ -39,19 +42,24 @@ class NumberScaling:
         centre: npt.NDArray[np.float64],
         scale: npt.NDArray[np.float64],
         marked: npt.NDArray[np.bool_],
+        lists: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self._recipe, self._fill, self._centre, self._scale = recipe, fill, centre, scale
+        self._lists = _weighed_lists(recipe, lists, len(fill))
         self.marked = marked
         self._places = np.cumsum(marked) - 1 + len(fill)
 
     @classmethod
-    def fit(cls, X: csr_matrix[np.float64], recipe: ColumnRecipe) -> NumberScaling:
-        """Learn from the rows of X, shape (n, n_columns), in which NaN is missing."""
+    def fit(
+        cls, X: csr_matrix[np.float64], recipe: ColumnRecipe, lists: npt.NDArray[np.int64] | None = None
+    ) -> NumberScaling:
+        """Learn from the rows of X, shape (n, n_columns), in which NaN is missing; ``lists`` as of the class."""
         n, d = X.shape
         by_column = X.tocsc()
         fill, centre, scale, marked = np.zeros(d), np.zeros(d), np.ones(d), np.zeros(d, bool)
         column = np.empty(n)
-        for place in range(d):
+        single = np.flatnonzero(_weighed_lists(recipe, lists, d) < 0)
+        for place in single.tolist():
             begin, end = by_column.indptr[place], by_column.indptr[place + 1]
             column[:] = 0.0
             column[by_column.indices[begin:end]] = by_column.data[begin:end]
@@ -65,13 +73,28 @@ class NumberScaling:
             column[missing] = fill[place]
             centre[place], scale[place] = _measured(column, recipe)
         if recipe.scaling == "power_of_two":
-            scale[:] = _power_of_two(X.data)
-        return cls(recipe, fill, centre, scale, marked)
+            scale[single] = _power_of_two(by_column[:, single].data)
+        return cls(recipe, fill, centre, scale, marked, lists)
 
     @classmethod
-    def from_arrays(cls, recipe: ColumnRecipe, arrays: Mapping[str, npt.NDArray[Any]]) -> NumberScaling:
+    def from_arrays(
+        cls,
+        recipe: ColumnRecipe,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        lists: npt.NDArray[np.int64] | None = None,
+    ) -> NumberScaling:
         """The state whose `arrays` these are."""
-        return cls(recipe, *(np.asarray(arrays[name]) for name in ("fill", "centre", "scale", "marked")))
+        fill, centre, scale, marked = (np.asarray(arrays[name]) for name in ("fill", "centre", "scale", "marked"))
+        return cls(recipe, fill, centre, scale, marked, lists)
+
+    def weighed(self, recipe: ColumnRecipe) -> NumberScaling:
+        """The same with another weight of vectors, as the recipe has it."""
+        return NumberScaling(recipe, self._fill, self._centre, self._scale, self.marked, self._lists)
+
+    @property
+    def vectors(self) -> npt.NDArray[np.int64]:
+        """The features that are elements of lists of one length."""
+        return np.flatnonzero(self._lists >= 0)
 
     @property
     def n_features(self) -> int:
@@ -104,8 +127,13 @@ class NumberScaling:
         else:
             at, columns = row, X.indices.astype(np.int64)
             values = np.where(missing, self._fill[columns], X.data) / self._scale[columns]
+        listed, weight = self._lists[columns] >= 0, self._recipe.trial_vector_weight
         if self._recipe.scaling == "unit_norm":
-            values = _of_length_one(values, at, X.shape[0])
+            values[~listed] = _of_length_one(values[~listed], at[~listed], X.shape[0])
+        if weight is not None and listed.any():
+            n_lists = int(self._lists.max()) + 1
+            group = at[listed] * n_lists + self._lists[columns[listed]]
+            values[listed] = weight * _of_length_one(values[listed], group, X.shape[0] * n_lists)
         places = np.concatenate([columns, self._places[X.indices[marks]]])
         entries = (np.concatenate([values, np.ones(int(marks.sum()))]), (np.concatenate([at, row[marks]]), places))
         scaled = csr_matrix(entries, shape=(X.shape[0], self.n_features))
@@ -114,6 +142,13 @@ class NumberScaling:
         if not np.isfinite(scaled.data).all():
             raise InstanceError("a number is too large to be scaled")
         return scaled
+
+
+def _weighed_lists(recipe: ColumnRecipe, lists: npt.NDArray[np.int64] | None, n_columns: int) -> npt.NDArray[np.int64]:
+    """The lists of columns, without those whose elements are scaled one by one."""
+    if lists is None or recipe.vector_weight is None:
+        return np.full(n_columns, -1, np.int64)
+    return lists
 
 
 def _power_of_two(data: npt.NDArray[np.float64]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from app.datasets.recipe_schemas import ColumnRecipe, TableColumns, TextRecipe
 from app.features.base import Instance, InstanceError, Row
 from app.features.fields import FieldFeatures
 from app.features.levels import CategoryLevels
-from app.features.names import found_as, list_widths, shorten, unrolled
+from app.features.names import found_as, list_numbers, list_widths, shorten, unrolled
 from app.features.scaling import NumberScaling
 from app.features.text import TextFeatures
 from app.plurals import counted
@@ -76,7 +76,7 @@ class TableFeatures:
         n_numbers = len(columns.numbers)
         columns = columns.model_copy(update={"types": _types(columns, names[n_numbers:])})
         names = [*names[:n_numbers], *_canonical(columns, names[n_numbers:])]
-        scaling = NumberScaling.fit(X[:, :n_numbers], recipe)
+        scaling = NumberScaling.fit(X[:, :n_numbers], recipe, list_numbers(columns.numbers))
         levels = CategoryLevels.fit(columns.categories, names[n_numbers:], X[:, n_numbers:], recipe.min_level_rows)
         text: TextFeatures | FieldFeatures | None = None
         terms = None
@@ -97,7 +97,7 @@ class TableFeatures:
             of_text = {name.removeprefix(_TEXT): array for name, array in arrays.items() if name.startswith(_TEXT)}
             text = TextFeatures.from_arrays(params["text"], of_text)
             text = FieldFeatures(columns.texts, text) if text.params.fields else text
-        scaling = NumberScaling.from_arrays(recipe, arrays)
+        scaling = NumberScaling.from_arrays(recipe, arrays, list_numbers(columns.numbers))
         return cls(columns, recipe, scaling, CategoryLevels.from_arrays(columns.categories, arrays), text)
 
     @property
@@ -115,6 +115,21 @@ class TableFeatures:
     def columns(self) -> TableColumns:
         """What a record has."""
         return self._columns
+
+    @property
+    def vectors(self) -> npt.NDArray[np.int64]:
+        """The features that are elements of lists with a weight of their own; int64, ascending."""
+        return self._scaling.vectors
+
+    @property
+    def vector_weight(self) -> float | Literal["auto"] | None:
+        """The weight of lists."""
+        return self._recipe.vector_weight
+
+    def weighed(self, vector_weight: float) -> TableFeatures:
+        """The same features with another weight of lists."""
+        recipe = self._recipe.model_copy(update={"vector_weight": vector_weight})
+        return TableFeatures(self._columns, recipe, self._scaling.weighed(recipe), self._levels, self._text)
 
     @property
     def has_fields(self) -> bool:

@@ -72,9 +72,10 @@ def _scaling(resolved: Resolved) -> str | None:
     """How numbers are scaled by default, and why."""
     if resolved.scaling is None:
         return None
-    how, intercept = resolved.scaling.recipe.scaling, resolved.scaling.params
+    recipe, intercept = resolved.scaling.recipe, resolved.scaling.params
+    how = f"scaling={recipe.scaling}" if recipe.vector_weight is None else f"vector_weight={recipe.vector_weight}"
     beside = f", with {', '.join(f'{name}={value:g}' for name, value in intercept.items())}" if intercept else ""
-    return f"Numbers are scaled by default (columns.scaling={how}{beside}): {resolved.scaling.reason}."
+    return f"Numbers are scaled by default (columns.{how}{beside}): {resolved.scaling.reason}."
 
 
 def _advice(size: int, alone: float, least: Forecast, most: Forecast) -> str | None:

@@ -52,7 +52,7 @@ def preview(session: Session, ref: str, request: PreviewRequest) -> FeaturePrevi
         if corpus.texts is not None:
             recipe = with_language(request.text, statistics(session, ref))
             request = request.model_copy(update={"text": recipe})
-        if request.columns is None and corpus.kind == "sparse":
+        if request.columns is None:
             columns = default_recipe(corpus.kind, statistics(session, ref))
             request = request.model_copy(update={"columns": columns})
         return _preview(corpus, request)

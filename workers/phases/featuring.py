@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
@@ -13,7 +15,7 @@ from app.errors import InvalidInput
 from app.features.base import Features
 from app.features.columns import SparseFeatures
 from app.features.concept_names import ConceptName
-from app.features.named_text import NamedTableFeatures, NamedTextFeatures
+from app.features.named_text import OF_TABLES, NamedTableFeatures, NamedTextFeatures
 from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
@@ -24,7 +26,11 @@ from solvers.core.memory import refuse
 from solvers.core.model import Model
 from solvers.labels.name_block import NameBlock
 from solvers.labels.taxonomy import Taxonomy
+from solvers.selection.block_weight import chosen_weight
 from workers.phases.splitting import Rows
+
+_log = structlog.get_logger("polymargin.worker")
+_OfTable = TypeVar("_OfTable", TableFeatures, NamedTableFeatures)
 
 # where fewer than one in so many columns has a value, the others are left out: whatever is made for each of them would
 # cost more than what is trained
@@ -147,9 +153,32 @@ def _of_table(
     if concepts and trained is not None:
         given = (corpus.columns, names, X_train, trained, columns, recipe)
         named, X_train = NamedTableFeatures.fit(*given, concepts, shown)
+        named, X_train = _with_weight(named, X_train, rows)
         return Featured(named, X_train, named.transform(X_test, names, tested), named.block())
     features, X_train = TableFeatures.fit(corpus.columns, names, X_train, trained, columns, recipe)
+    features, X_train = _with_weight(features, X_train, rows)
     return Featured(features, X_train, features.transform(X_test, names, tested))
+
+
+def _with_weight(features: _OfTable, X: csr_matrix, rows: Rows) -> tuple[_OfTable, csr_matrix]:
+    """The features with a weight of vectors that is chosen on some of the training rows, if it is to be chosen."""
+    if features.vector_weight != "auto":
+        return features, X
+    block, weight = features.vectors, 1.0
+    if len(block):
+        names = features.block() if isinstance(features, NamedTableFeatures) else None
+        found = chosen_weight(rows.problem(X, names), block)
+        weight = found.weight
+        _log.info("vector_weight_chosen", weight=weight, log_losses=dict(found.log_losses))
+        X.data[np.isin(X.indices, block)] *= weight
+    return features.weighed(weight), X
+
+
+def with_chosen_weight(columns: ColumnRecipe | None, featured: Featured) -> ColumnRecipe | None:
+    """A recipe of columns with the weight of vectors that was chosen for these features."""
+    if columns is None or columns.vector_weight != "auto" or not isinstance(featured.features, OF_TABLES):
+        return columns
+    return columns.model_copy(update={"vector_weight": featured.features.vector_weight})
 
 
 def _require_scaled(columns: ColumnRecipe, n_rows: int, n_numbers: int, nnz: int) -> None:

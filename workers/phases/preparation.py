@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from app.datasets import versions as dataset_versions
 from app.datasets.recipe_schemas import TextRecipe
 from app.errors import Conflict
+from app.features.named_text import OF_TABLES
 from app.formats.labels import PARTS
 from app.hierarchies.trees import taxonomy
 from app.hierarchies.version_labels import VersionLabels, of_hierarchy
@@ -34,7 +35,7 @@ from solvers.core.base import Solver
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
 from workers.phases import warm_starts
-from workers.phases.featuring import Featured, featured, kernel_featured
+from workers.phases.featuring import Featured, featured, kernel_featured, with_chosen_weight
 from workers.phases.holding_out import arrivals, held_out
 from workers.phases.splitting import Rows, node_numbers, split_rows
 from workers.phases.warm_starts import Former
@@ -111,6 +112,7 @@ def prepare(
         rows = replace(rows, report={**rows.report, "labels_mapped": float(n_mapped)})
     heartbeat.phase("features")
     data = features_of(corpus, rows, request, solver, labels)
+    rows = _with_vector_weight(rows, data)
     return Prepared(dataset, corpus, rows, data, rows.problem(data.X_train, data.names), labels, tree, former, split)
 
 
@@ -129,8 +131,18 @@ def all_rows(prepared: Prepared, request: TrainRequest, solver: Solver[Any]) -> 
     if tree is not None and corpus.label_indptr is None and request.unknown_labels == "refuse":
         split[node_numbers(tree, corpus.labels)[np.asarray(corpus.y)] < 0] = PARTS.index("validation")
     rows = split_rows(corpus, request, tree, prepared.labels, split)
+    request = request.model_copy(update={"columns": with_chosen_weight(request.columns, prepared.data)})
     data = features_of(corpus, rows, request, solver, prepared.labels)
+    rows = _with_vector_weight(rows, data)
     return replace(prepared, rows=rows, data=data, problem=rows.problem(data.X_train, data.names), former=None)
+
+
+def _with_vector_weight(rows: Rows, data: Featured) -> Rows:
+    """The rows with a report of the weight that lists of numbers have, if they have one."""
+    if not isinstance(data.features, OF_TABLES) or data.features.vector_weight is None:
+        return rows
+    assert data.features.vector_weight != "auto"
+    return replace(rows, report={**rows.report, "vector_weight": data.features.vector_weight})
 
 
 def places(prepared: Prepared, among: Prepared) -> NDArray[np.int64]:
