@@ -245,9 +245,7 @@ def test_costs_are_pasted_from_a_spreadsheet_and_every_c_is_asked_for(
     assert client.jobs.get(page.url.rsplit("/", 1)[1]).request["every_c"]["eps"] == 0.2
 
 
-def test_fields_of_another_method_keep_what_was_typed_and_late_ones_are_ignored(
-    page: Any, service: Service
-) -> None:
+def test_fields_of_another_method_keep_what_was_typed_and_late_ones_are_ignored(page: Any, service: Service) -> None:
     held: list[Any] = []
     page.route(re.compile("/solvers/(crammer_singer|softmax)"), held.append)
     page.goto(f"{service.url}/train?dataset=foods")
