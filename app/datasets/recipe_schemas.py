@@ -77,9 +77,7 @@ _Length = Annotated[int, Field(ge=1, le=10)]
 CharacterLengths = Annotated[tuple[_Length, _Length], AfterValidator(_ascending)]
 
 
-Sources = Annotated[
-    tuple[Literal["html", "pdf"], ...], Field(max_length=2), AfterValidator(lambda given: tuple(sorted(set(given))))
-]
+Sources = Annotated[tuple[Literal["html", "pdf"], ...], AfterValidator(lambda given: tuple(sorted(set(given))))]
 
 
 class FieldRecipe(BaseModel):

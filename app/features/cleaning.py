@@ -221,40 +221,48 @@ _page_number = re.compile(r"(?<!\d)\d{1,9}(?!\d)")
 
 
 def _page_lines(text: str) -> Iterator[Change]:
-    """Headers and footers but the first of their kind, and page numbers; pages end with form feeds."""
+    """Headers and footers but the first of their kind, and page numbers; pages end with form feeds.
+
+    A line is one if all lines outside of it are, too.
+    """
     pages = text.split("\f")
-    lines: list[tuple[int, int, int, set[tuple[str, int]]]] = []
+    edges: list[tuple[int, list[tuple[int, int, set[tuple[str, int]]]]]] = []
     seen: dict[tuple[str, int], list[int]] = {}
     begin = 0
     for number, page in enumerate(pages):
-        for first, last in _edges(page):
-            keys = set(_line_keys(page[first:last], number))
-            lines.append((begin + first, begin + last, number, keys))
-            for key in keys:
-                on = seen.setdefault(key, [])
-                if not on or on[-1] != number:
-                    on.append(number)
+        spans = _lines(page)
+        for side in (spans[:_EDGE_LINES], spans[: -_EDGE_LINES - 1 : -1]):
+            lines = []
+            for first, last in side:
+                keys = set(_line_keys(page[first:last], number)) if last - first <= _LONGEST_EDGE else set()
+                lines.append((begin + first, begin + last, keys))
+                for key in keys:
+                    on = seen.setdefault(key, [])
+                    if not on or on[-1] != number:
+                        on.append(number)
+            edges.append((number, lines))
         begin += len(page) + 1
     least = max(2, min(_LEAST_PAGES, sum(not page.isspace() and page != "" for page in pages)))
-    for first, last, number, keys in lines:
-        repeated = [key for key in keys if len(seen[key]) >= least]
-        counted = any("\0" in name for name, _ in repeated) and not any(map(str.isalpha, text[first:last]))
-        if counted or any(seen[key][0] != number for key in repeated):
-            yield Change(first, last, "", "page lines")
+    found = set()
+    for number, lines in edges:
+        for first, last, keys in lines:
+            repeated = [key for key in keys if len(seen[key]) >= least]
+            if not repeated:
+                break
+            counted = any("\0" in name for name, _ in repeated) and not any(map(str.isalpha, text[first:last]))
+            if counted or any(seen[key][0] != number for key in repeated):
+                found.add(Change(first, last, "", "page lines"))
+    yield from sorted(found)
 
 
-def _edges(page: str) -> list[tuple[int, int]]:
-    """Beginning and end of the first and the last lines of a page that are not blank."""
+def _lines(page: str) -> list[tuple[int, int]]:
+    """Beginning and end of the lines of a page that are not blank."""
     spans, at = [], 0
     for line in page.split("\n"):
         if line and not line.isspace():
             spans.append((at, at + len(line)))
         at += len(line) + 1
-    return [
-        span
-        for place, span in enumerate(spans)
-        if (place < _EDGE_LINES or place >= len(spans) - _EDGE_LINES) and span[1] - span[0] <= _LONGEST_EDGE
-    ]
+    return spans
 
 
 def _line_keys(line: str, page: int) -> Iterator[tuple[str, int]]:
