@@ -77,6 +77,9 @@ _Length = Annotated[int, Field(ge=1, le=10)]
 CharacterLengths = Annotated[tuple[_Length, _Length], AfterValidator(_ascending)]
 
 
+Sources = Annotated[tuple[Literal["html", "pdf"], ...], AfterValidator(lambda given: tuple(sorted(set(given))))]
+
+
 class FieldRecipe(BaseModel):
     """What one text column weighs, and what differs in it from the whole recipe, whose options it has otherwise."""
 
@@ -89,6 +92,7 @@ class FieldRecipe(BaseModel):
         description="Weight of the field, whatever its number of words: with 2, a title of five words counts twice as "
         "much as an abstract of weight 1.",
     )
+    clean: Sources | None = None
     max_characters: int | None = Field(default=None, ge=1)
     max_words: int | None = Field(default=None, ge=1)
     max_sentences: int | None = Field(default=None, ge=1)
@@ -131,6 +135,12 @@ class TextRecipe(BaseModel):
         description="Add character n-grams within words, with lengths from the first number to the second; a blank "
         "marks each end of a word. Useful for codes, compounds and misspelt words; multiplies the number "
         "of features.",
+    )
+    clean: Sources = Field(
+        default=(),
+        description="Clean texts of these sources before reading them. html: remove tags, comments, scripts and "
+        "styles, and decode entities. pdf, for text extracted from PDF files: join hyphenated words and wrapped "
+        "lines, remove repeated headers and footers and page numbers, and replace ligatures.",
     )
     max_characters: int | None = Field(
         default=None, ge=1, description="Read only this many characters from the beginning of each text."

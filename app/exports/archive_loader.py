@@ -180,7 +180,8 @@ def terms(text: str, recipe: dict[str, Any]) -> list[str]:
     unknown = set(recipe) - {
         "min_df", "max_df", "max_features", "ngram_max", "prefix", "char_ngrams", "sublinear_tf", "lowercase",
         "min_word_length", "stop_words", "libraries", "hash_features", "weighting", "bm25_k1", "bm25_b",
-        "reader", "normalization", "unspaced", "language", "max_characters", "max_words", "max_sentences",
+        "reader", "normalization", "unspaced", "language", "clean", "max_characters", "max_words",
+        "max_sentences",
     }  # fmt: skip
     # "stem" and "lemmas" take dictionaries that numpy and scipy do not have
     if beyond := sorted(name for name in unknown if recipe[name]):

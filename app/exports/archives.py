@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from app.errors import Unavailable
 from app.exports import archive_loader
 from app.exports.model_cards import model_card
 from app.exports.schemas import ARCHIVE_FORMAT, ArchiveContents, ArchivedFile, ArchivedVersion
+from app.features import cleaning as text_cleaning
 from app.features import excerpts as text_excerpts
 from app.features import reading as text_reading
 from app.models import service as models
@@ -109,11 +111,11 @@ def _made(version: ModelVersion, about: ModelAbout, metrics: dict[str, dict[str,
 
 def loader_source() -> str:
     """The script of an archive: with what reads texts within it, it needs no file beside it."""
-    modules = (archive_loader, text_reading, text_excerpts)
+    modules = (archive_loader, text_reading, text_cleaning, text_excerpts)
     script, *parts = (Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules)
     before, after = script.split("from app.features.excerpts import excerpt\nfrom app.features.reading import reader\n")
     within = "".join(part.split("from __future__ import annotations\n")[1] for part in parts)
-    return before + within.replace("from app.features.reading import counted_words\n", "") + after
+    return before + re.sub(r"^from app\..*\n", "", within, flags=re.MULTILINE) + after
 
 
 def _described(content: bytes) -> ArchivedFile:

@@ -1,4 +1,4 @@
-"""Excerpts of texts: the first characters or words, or sentences spread over a whole document.
+"""Excerpts of texts, cleaned first: the first characters or words, or sentences spread over a whole document.
 
 This module needs the standard library alone: archives carry its source within their script `load.py`.
 """
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
+from app.features.cleaning import Cleaned
 from app.features.reading import counted_words
 
 # full stops and the like of all scripts, of which those of ideographs need no blank behind them; and line breaks
@@ -24,25 +25,31 @@ class Excerpt(NamedTuple):
     ----------
     text : str
     parts : list of (int, int)
-        Beginning and end of each part in the whole text.
+        Beginning and end of each part in the cleaned text.
+    cleaned : Cleaned
+        The whole text after cleaning.
     """
 
     text: str
     parts: list[tuple[int, int]]
+    cleaned: Cleaned
 
     def place(self, begin: int, end: int) -> tuple[int, int]:
         """The place in the whole text of a place in the excerpt."""
         lengths = [last - first + 1 for first, last in self.parts]
         begins = [0, *accumulate(lengths[:-1])]
         at, to = bisect_right(begins, begin) - 1, bisect_right(begins, end - 1) - 1
-        return begin - begins[at] + self.parts[at][0], end - begins[to] + self.parts[to][0]
+        return self.cleaned.place(begin - begins[at] + self.parts[at][0], end - begins[to] + self.parts[to][0])
 
 
 def excerpt(text: str, recipe: Mapping[str, Any]) -> Excerpt:
-    """What a recipe with `max_characters`, `max_words` and `max_sentences` reads of a text.
+    """What a recipe with `clean`, `max_characters`, `max_words` and `max_sentences` reads of a text.
 
-    The first two cut the text, and sentences are chosen from what is left: the first, and others at even distances.
+    The cleaned text is cut to characters and words, and sentences are chosen from what is left: the first, and others
+    at even distances.
     """
+    cleaned = Cleaned(text, recipe.get("clean", ()))
+    text = cleaned.text
     characters, words, sentences = (recipe.get(f"max_{unit}") for unit in ("characters", "words", "sentences"))
     end = len(text) if characters is None else min(len(text), characters)
     if words is not None:
@@ -54,8 +61,8 @@ def excerpt(text: str, recipe: Mapping[str, Any]) -> Excerpt:
         if len(every) > sentences:
             parts = [every[at * len(every) // sentences] for at in range(sentences)]
     if parts == [(0, len(text))]:
-        return Excerpt(text, parts)
-    return Excerpt("\n".join(text[first:last] for first, last in parts), parts)
+        return Excerpt(text, parts, cleaned)
+    return Excerpt("\n".join(text[first:last] for first, last in parts), parts, cleaned)
 
 
 def _sentences(text: str, end: int) -> list[tuple[int, int]]:

@@ -73,16 +73,17 @@ class TermColumns:
     def __init__(self, params: TextRecipe, find: Callable[[str], int | None]) -> None:
         self.params, self.find = params, find
         self.words = Words(params)
-        self._limits = params.model_dump(include={"max_characters", "max_words", "max_sentences"}, exclude_none=True)
+        reading = {"clean", "max_characters", "max_words", "max_sentences"}
+        self._reading = params.model_dump(include=reading, exclude_defaults=True)
         self._of_word: dict[str, list[int]] = {}
 
     def excerpt(self, text: str) -> Excerpt:
         """What is read of a text."""
-        return excerpt(text, self._limits)
+        return excerpt(text, self._reading)
 
     def read(self, text: str) -> str:
         """The text of :meth:`excerpt`."""
-        return excerpt(text, self._limits).text if self._limits else text
+        return excerpt(text, self._reading).text if self._reading else text
 
     @property
     def lowercase(self) -> bool:

@@ -215,7 +215,9 @@ class TextFeatures:
     def params_json(self) -> dict[str, Any]:
         """The params as JSON values and, where words become stems or lemmas, the version of what makes them."""
         used = libraries(self.params)
-        return self.params.model_dump(mode="json") | ({_LIBRARIES: used} if used else {})
+        # texts that are not cleaned have the same params as before there was cleaning
+        params = self.params.model_dump(mode="json", exclude=set() if self.params.clean else {"clean"})
+        return params | ({_LIBRARIES: used} if used else {})
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """`names_blob` (uint8), `names_offsets` (int64, n_features + 1) where terms are not hashed; their weights."""

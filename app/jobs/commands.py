@@ -4,13 +4,24 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, cast
 
 import typer
+from rich.console import Console
 
 from app.client import Client
 from app.command_line.output import Json, console, number, print_json, table
 from app.command_line.request_fields import build_request, fields_of, param_of, tags_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.cost_options import CostsOption, OtherCost, costs_request, naming_lines
-from app.jobs.schemas import Job, JobKind, JobPlan, JobResult, JobState, PreviewRequest, Span, TrainRequest
+from app.jobs.schemas import (
+    CleaningPreview,
+    Job,
+    JobKind,
+    JobPlan,
+    JobResult,
+    JobState,
+    PreviewRequest,
+    Span,
+    TrainRequest,
+)
 from app.models.schemas import ModelVersion
 from app.plurals import counted, time_left
 from app.schemas import Priority
@@ -273,6 +284,17 @@ def show_job(job: Job, json: bool) -> None:
     console(json).print(table(["job", job.id], values.items()))
 
 
+def _print_cleaning(out: Console, found: CleaningPreview) -> None:
+    counts = ", ".join(f"{kind}: {n}" for kind, n in found.changes.items())
+    sizes = f"from {found.characters_before} to {found.characters_after} characters"
+    out.print(f"cleaning changes {found.n_changed} of {found.n_texts} texts, {sizes}", markup=False)
+    if counts:
+        out.print(counts, markup=False)
+    if found.before is not None and found.after is not None:
+        for part, text in (("before cleaning", found.before), ("after cleaning", found.after)):
+            out.print(f"{part}:\n{text}", markup=False, highlight=False)
+
+
 @fields_of(PreviewRequest, leave=["row"])
 def preview(
     dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Name or id.")],
@@ -292,5 +314,7 @@ def preview(
     out.print(f"row {row}, {', '.join(labels or ['no label'])}", markup=False)
     if shown.text is not None:
         out.print(shown.text, markup=False, highlight=False)
+    if found.cleaning is not None:
+        _print_cleaning(out, found.cleaning)
     out.print(f"{found.n_values} of {found.n_features} features, fitted on {found.n_fitted} rows", markup=False)
     out.print(table(["feature", "value"], [(each.feature, number(each.value)) for each in found.features]))

@@ -1,6 +1,8 @@
 """Previews the features of one row, with the recipe fitted on a sample of the training rows."""
 
 import threading
+from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,16 +10,17 @@ from sqlalchemy.orm import Session
 
 from app.datasets.import_options import with_language
 from app.datasets.number_scaling import default_recipe
-from app.datasets.recipe_schemas import ColumnRecipe
+from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe
 from app.datasets.rows import corpus_of, statistics
 from app.errors import InvalidInput, Item, Unavailable
 from app.features.base import Features, FitError
+from app.features.cleaning import Cleaned
 from app.features.columns import SparseFeatures
 from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
 from app.formats.labels import TRAIN
-from app.jobs.schemas import MOST_HASHED, FeaturePreview, FeatureValue, PreviewRequest
+from app.jobs.schemas import MOST_HASHED, CleaningPreview, FeaturePreview, FeatureValue, PreviewRequest
 from app.jobs.training_requests import check_columns
 from app.models.rows import cells, matrix, texts_of
 from app.store.corpus import Corpus
@@ -26,6 +29,8 @@ _MOST_ROWS, _FEWEST_ROWS = 2000, 20
 # characters of the sample's texts, and numbers of its rows where none of them may be zero after scaling
 _MOST_CHARACTERS, _MOST_CELLS = 2_000_000, 20_000_000
 _LISTED = 200
+# characters that are shown of a cleaned text, of those before its first change, and of the text as it was
+_MOST_SHOWN, _SHOWN_UNCHANGED, _MOST_UNCLEANED = 500, 80, 2000
 # each takes a processor, and memory, while it answers: so many at a time in a process
 MOST_AT_ONCE = 4
 _places = threading.BoundedSemaphore(MOST_AT_ONCE)
@@ -82,6 +87,7 @@ def _preview(corpus: Corpus, request: PreviewRequest) -> FeaturePreview:
         features=[
             FeatureValue(feature=features.named(int(row.indices[at])), value=float(row.data[at])) for at in order
         ],
+        cleaning=_cleaning(corpus, rows, request),
     )
 
 
@@ -111,3 +117,50 @@ def _fitted(corpus: Corpus, rows: NDArray[np.int64], request: PreviewRequest) ->
     n_features = int(corpus.X.shape[1])
     given = SparseFeatures(n_features, corpus.feature_names)
     return given if request.columns is None else ScaledFeatures.fit(given, corpus.X[rows], request.columns)[0]
+
+
+def _cleaning(corpus: Corpus, rows: NDArray[np.int64], request: PreviewRequest) -> CleaningPreview | None:
+    """What cleaning changes in these rows and in the one that is asked for; None where nothing is to be cleaned."""
+    recipe = request.text
+    if corpus.texts is None or not (recipe.clean or any(own.clean for own in recipe.fields.values())):
+        return None
+    changes: Counter[str] = Counter()
+    n_changed = before = after = 0
+    for row in _cleaned(corpus, rows, recipe):
+        n_changed += any(text != cleaned.text for text, cleaned in row)
+        for text, cleaned in row:
+            before, after = before + len(text), after + len(cleaned.text)
+            changes += cleaned.counts()
+    (asked,) = _cleaned(corpus, np.array([request.row]), recipe)
+    shown = next((_around_first_change(*each) for each in asked if each[0] != each[1].text), (None, None))
+    return CleaningPreview(
+        n_texts=len(rows),
+        n_changed=n_changed,
+        characters_before=before,
+        characters_after=after,
+        changes=dict(changes.most_common()),
+        before=shown[0],
+        after=shown[1],
+    )
+
+
+def _cleaned(corpus: Corpus, rows: NDArray[np.int64], recipe: TextRecipe) -> Iterator[list[tuple[str, Cleaned]]]:
+    """The texts of each row, before and after cleaning: one, or those of the columns that the recipe keeps apart."""
+    texts = texts_of(corpus, rows, recipe)
+    assert texts is not None
+    names = corpus.columns.texts if recipe.fields and corpus.columns is not None else ()
+    sources = [recipe.of_field(name).clean for name in names] or [recipe.clean]
+    for row in texts:
+        of_row = (row,) if isinstance(row, str) else row
+        yield [(text, Cleaned(text, each)) for text, each in zip(of_row, sources, strict=True)]
+
+
+def _around_first_change(text: str, cleaned: Cleaned) -> tuple[str, str]:
+    """A part of a text, and what cleaning leaves of it; from the beginning where nothing is left."""
+    if not cleaned.text:
+        return text[:_MOST_UNCLEANED], ""
+    same = next((at for at, (a, b) in enumerate(zip(text, cleaned.text, strict=False)) if a != b), len(cleaned.text))
+    begin = max(0, min(same - _SHOWN_UNCHANGED, len(cleaned.text) - 1))
+    after = cleaned.text[begin : begin + _MOST_SHOWN]
+    first, last = cleaned.place(begin, begin + len(after))
+    return text[first : min(last, first + _MOST_UNCLEANED)], after

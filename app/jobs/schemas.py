@@ -330,6 +330,20 @@ class FeatureValue(BaseModel):
     value: float
 
 
+class CleaningPreview(BaseModel):
+    """What cleaning changes in texts; of a dataset with several text columns, in all of them together."""
+
+    n_texts: int = Field(description="Number of training rows that were cleaned; large datasets are sampled.")
+    n_changed: int = Field(description="Number of those whose text changes.")
+    characters_before: int = Field(description="Characters of these texts.")
+    characters_after: int = Field(description="Characters of these texts after cleaning.")
+    changes: dict[str, int] = Field(description="Number of changes of each kind, in descending order.")
+    before: str | None = Field(
+        description="Part of the row's text around the first change, up to 2,000 characters; absent if it is unchanged."
+    )
+    after: str | None = Field(description="The same part after cleaning, up to 500 characters.")
+
+
 class FeaturePreview(BaseModel):
     """The features of a row."""
 
@@ -340,6 +354,9 @@ class FeaturePreview(BaseModel):
     n_features: int = Field(description="Number of features of the fitted recipe; all training rows may give more.")
     n_values: int = Field(description="Number of nonzero features in the row.")
     features: list[FeatureValue] = Field(description="The first 200 of them, in descending order of magnitude.")
+    cleaning: CleaningPreview | None = Field(
+        default=None, description="What the recipe's `clean` changes; absent without it."
+    )
 
 
 N = TypeVar("N", int, float)

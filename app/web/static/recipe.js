@@ -8,6 +8,7 @@ const AGAIN_MILLISECONDS = 1000;
 const card = document.getElementById("preview");
 const said = card.querySelector("[data-said]");
 const list = card.querySelector("ul");
+const cleaning = card.querySelector("[data-cleaning]");
 const row = document.getElementById("preview-row");
 
 // What fields of a kind, text or columns, say beside what holds anyway.
@@ -34,6 +35,15 @@ function described(found) {
   return `${number(found.n_values)} of ${number(found.n_features)} features are not zero${rest ? `; the largest ${SHOWN} are shown` : ""}. Fitted on ${number(found.n_fitted)} training rows; training on all rows may give more features.`;
 }
 
+// What cleaning changes in the sample, and a part of the row before and after it.
+function cleaned({ n_texts, n_changed, characters_before, characters_after, changes, before, after }) {
+  const counts = Object.entries(changes).map(([kind, n]) => `${kind}: ${number(n)}`).join(", ");
+  const of = `Cleaning changes ${number(n_changed)} of ${number(n_texts)} sampled texts, from ${number(characters_before)} to ${number(characters_after)} characters`;
+  const shown = before === null ? [element("p", { class: "muted small" }, "The text of this row is unchanged.")]
+    : [element("h4", {}, "Before cleaning"), element("p", { class: "marked" }, before), element("h4", {}, "After cleaning"), element("p", { class: "marked" }, after)];
+  return [element("p", { class: "muted small" }, counts ? `${of} (${counts}).` : `${of}.`), ...shown];
+}
+
 let asked = 0;
 let waiting;
 // Asks a moment after the last change; `request` is what would be sent to train.
@@ -48,6 +58,7 @@ export function preview(request) {
       said.textContent = described(found);
       list.replaceChildren(...found.features.slice(0, SHOWN).map(chip));
       list.dataset.row = found.row;
+      cleaning.replaceChildren(...(found.cleaning ? cleaned(found.cleaning) : []));
     } catch (error) {
       if (mine !== asked) return;
       if (error.status === 503) { // others preview rows just now
@@ -56,6 +67,7 @@ export function preview(request) {
       }
       said.textContent = [error.message, ...(error.lines ?? [])].join(" ");
       list.replaceChildren();
+      cleaning.replaceChildren();
     }
   }, 300);
 }
