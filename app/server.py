@@ -1,6 +1,7 @@
 """The API as a process: ``python -m app.server --host 127.0.0.1 --port 8000``."""
 
 import argparse
+import asyncio
 import contextlib
 import gc
 import ipaddress
@@ -20,7 +21,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from app import logs, stop_signals
 from app.access.proxies import Peer
 from app.config import Settings, settings
-from app.http.connections import Guard, GuardedProtocol
+from app.http.connections import DRAINING, Guard, GuardedProtocol
 
 # descriptors for the database, models, files and what is accepted just now
 _RESERVED_DESCRIPTORS = 256
@@ -30,7 +31,33 @@ _POLL_SECONDS = 0.2
 _MADE_BETWEEN_COLLECTIONS = 20_000
 
 
-def main(host: str, port: int, graceful_seconds: int = 5, shared: bool = False) -> None:
+class Server(uvicorn.Server):
+    """uvicorn's server, with a time between the wish that it ends and the end of its listening.
+
+    Meanwhile health checks answer 503, so that a load balancer turns to other processes, requests are answered as
+    before, and each answer closes its connection.
+
+    Parameters
+    ----------
+    config : uvicorn.Config
+    drain_seconds : float
+    """
+
+    def __init__(self, config: uvicorn.Config, drain_seconds: float = 0.0) -> None:
+        super().__init__(config)
+        self._drain_seconds = drain_seconds
+
+    async def main_loop(self) -> None:
+        await super().main_loop()
+        self.lifespan.state[DRAINING] = True
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._drain_seconds
+        while not self.force_exit and loop.time() < end:
+            await self.on_tick(0)  # the date of answers
+            await asyncio.sleep(min(_POLL_SECONDS, max(0.0, end - loop.time())))
+
+
+def main(host: str, port: int, graceful_seconds: int = 5, shared: bool = False, drain_seconds: float = 0.0) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Parameters
@@ -42,12 +69,14 @@ def main(host: str, port: int, graceful_seconds: int = 5, shared: bool = False) 
         Requests that are still answered after so long are cut off: an open event stream ends only when its job does.
     shared : bool
         Other processes of the same user may listen on the port, too; the system gives each connection to one of them.
+    drain_seconds : float
+        After the signal, new requests are still answered for so long, while health checks answer 503.
     """
     _allow(host)
     configured = settings()
     logs.configure(configured.log_level)
     logs.adopt_libraries(configured.log_level)
-    server = uvicorn.Server(server_config(configured, host, port, graceful_seconds))
+    server = Server(server_config(configured, host, port, graceful_seconds), drain_seconds)
     server.run([shared_socket(host, port)] if shared else None)
     if not server.started:
         sys.exit(1)
@@ -71,10 +100,10 @@ def server_config(configured: Settings, host: str, port: int, graceful_seconds: 
     )
 
 
-def together(host: str, port: int, graceful_seconds: int, processes: int) -> None:
+def together(host: str, port: int, graceful_seconds: int, processes: int, drain_seconds: float = 0.0) -> None:
     """Serve in several processes on one port until SIGTERM or Ctrl-C; the end of one is the end of all."""
     command = [sys.executable, "-P", "-m", "app.server", "--host", host, "--port", str(port), "--shared"]
-    command += ["--graceful-seconds", str(graceful_seconds)]
+    command += ["--graceful-seconds", str(graceful_seconds), "--drain-seconds", str(drain_seconds)]
     children = [subprocess.Popen(command) for _ in range(processes)]
     ending = stop_signals.event_of(signal.SIGTERM, signal.SIGINT)
     while not ending.wait(_POLL_SECONDS) and all(child.poll() is None for child in children):
@@ -153,10 +182,11 @@ if __name__ == "__main__":
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--graceful-seconds", type=int, default=5)
+    parser.add_argument("--drain-seconds", type=float, default=0.0)
     parser.add_argument("--shared", action="store_true", help="let other processes listen on the same port")
     parser.add_argument("--processes", type=int, default=1, help="that listen on the port together")
     given = parser.parse_args()
     if given.processes > 1:
-        together(given.host, given.port, given.graceful_seconds, given.processes)
+        together(given.host, given.port, given.graceful_seconds, given.processes, given.drain_seconds)
     else:
-        main(given.host, given.port, given.graceful_seconds, given.shared)
+        main(given.host, given.port, given.graceful_seconds, given.shared, given.drain_seconds)

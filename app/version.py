@@ -1,3 +1,3 @@
 """The version that every model and answer carries."""
 
-VERSION = "0.4.0"
+VERSION = "1.0.0rc1"

@@ -84,3 +84,34 @@ def test_docker_compose_reads_the_file() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "POSTGRES_PASSWORD"}
     subprocess.run(command, cwd=ROOT, env=environment | {"POSTGRES_PASSWORD": "x"}, check=True)
     assert subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode != 0
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_have_no_secrets_and_no_more_rights_than_each_job_names(path: Path) -> None:
+    text = path.read_text()
+    assert "secrets." not in text
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {"contents": "read"}
+    jobs = workflow["jobs"]
+    for job in jobs.values():
+        needed = job.get("needs", [])
+        assert set([needed] if isinstance(needed, str) else needed) <= set(jobs)
+        for step in job.get("steps", ()):
+            assert ("uses" in step) != ("run" in step)
+            assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+)", step.get("uses", "a/b@v1")), step
+        if "uses" in job:
+            assert (ROOT / job["uses"]).is_file()
+
+
+def test_a_release_is_tested_built_by_make_and_published_by_the_identity_of_its_workflow() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    assert jobs["test"]["uses"] == "./.github/workflows/ci.yml"
+    assert jobs["build"]["needs"] == "test"
+    assert "make release" in [step.get("run") for step in jobs["build"]["steps"]]
+    assert jobs["packages"]["permissions"] == {"id-token": "write"}
+    assert {each["architecture"] for each in jobs["image"]["strategy"]["matrix"]["include"]} == {"amd64", "arm64"}
+    (step,) = (step for step in yaml.safe_load(WORKFLOWS[0].read_text())["jobs"]["run"]["steps"] if "run" in step)
+    assert (ROOT / step["run"]).is_file()

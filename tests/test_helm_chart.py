@@ -13,6 +13,7 @@ import yaml
 
 from app.config import Settings
 from app.version import VERSION
+from deploy.release import chart_version
 
 CHART = Path(__file__).parent.parent / "deploy" / "helm" / "polymargin"
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -42,7 +43,7 @@ def _named(schema: dict[str, Any], values: dict[str, Any]) -> Iterator[str]:
 
 def test_the_chart_has_the_version_of_the_program() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert (chart["version"], chart["appVersion"], chart["apiVersion"]) == (VERSION, VERSION, "v2")
+    assert (chart["version"], chart["appVersion"], chart["apiVersion"]) == (chart_version(VERSION), VERSION, "v2")
 
 
 def test_templates_use_values_that_are_there_and_all_of_them() -> None:

@@ -18,6 +18,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 HEAD_BYTES = 64 << 10
 # among a request's ASGI extensions: answers at once
 AT_ONCE = "polymargin.answer_at_once"
+# among a request's ASGI state, once its process has been asked to end
+DRAINING = "polymargin.draining"
 # How far a body may run ahead of its least rate, in multiples of its time: a client that has sent much may pause, but
 # a connection whose body has stopped is not kept for hours.
 _LONGEST_PAUSE = 10.0
@@ -146,6 +148,8 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.cycle is not None:
             extensions: dict[str, Any] = {AT_ONCE: partial(answer_at_once, self.cycle)}
             self.scope["extensions"] = extensions
+            if DRAINING in self.app_state:
+                self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         self._framing_bytes = 0

@@ -8,6 +8,7 @@ from starlette.datastructures import State
 
 from app.access.authentication import ADMIN, VIEWER, authorize
 from app.errors import Item, Unavailable
+from app.http.connections import DRAINING
 from app.http.parameters import V1, Db, Everything
 from app.http.problems import responses
 from app.models.schemas import Storage
@@ -23,19 +24,26 @@ router = APIRouter(tags=["operation"])
 
 
 @router.get("/healthz", responses=responses())
-async def get_health() -> Health:
-    """Check that the process answers; requires no key."""
+async def get_health(request: Request) -> Health:
+    """Check that the process answers and has not been asked to end; requires no key."""
+    _refuse_when_draining(request)
     return Health(version=VERSION)
 
 
 @router.get("/readyz", responses=responses())
 def get_readiness(request: Request) -> Readiness:
     """Check that database, queue and workers are ready; requires no key."""
+    _refuse_when_draining(request)
     found = readiness.check(request.app.state.sessions)
     if not found.ready:
         faults = [Item(getattr(found, part), f"/{part}") for part in ("database", "queue", "workers")]
         raise Unavailable("A part of the service is unavailable.", [fault for fault in faults if fault.detail != "ok"])
     return found
+
+
+def _refuse_when_draining(request: Request) -> None:
+    if DRAINING in request.scope.get("state", ()):
+        raise Unavailable("This process is ending: send requests to another one.")
 
 
 @router.get(

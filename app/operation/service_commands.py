@@ -42,11 +42,15 @@ def api(
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
     processes: Annotated[int, typer.Option(help="Number of processes that listen on the port.", min=1, max=64)] = 1,
     graceful_seconds: Annotated[int, typer.Option(help="Time limit for open requests after SIGTERM.", min=1)] = 10,
+    drain_seconds: Annotated[
+        int, typer.Option(help="Time after SIGTERM in which requests are answered and health checks fail.", min=0)
+    ] = 0,
 ) -> None:
     """Run the API against POLYMARGIN_DATABASE_URL and POLYMARGIN_REDIS_URL."""
     # Replaced by the server, and not its parent: signals and process managers then see one process.
     arguments = ["-P", "-m", "app.server", "--host", host, "--port", str(port), "--processes", str(processes)]
-    os.execv(sys.executable, [sys.executable, *arguments, "--graceful-seconds", str(graceful_seconds)])
+    arguments += ["--graceful-seconds", str(graceful_seconds), "--drain-seconds", str(drain_seconds)]
+    os.execv(sys.executable, [sys.executable, *arguments])
 
 
 def worker(

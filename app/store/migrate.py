@@ -25,7 +25,8 @@ _INCREMENTAL = 2
 def upgrade(url: str, revision: str = "head") -> None:
     """Run the migrations that the database at ``url`` lacks; a second process waits and finds them done.
 
-    A database that lacks none is only read, so that its writers need not end first.
+    A database that lacks none is only read, so that its writers need not end first. So is one of a later version:
+    within a major version migrations only add to the schema, so that this program runs with it.
     """
     engine = make_engine(_prepared(url))
     try:
@@ -61,9 +62,10 @@ def current(url: str) -> str | None:
 
 def _is_upgraded(engine: Engine) -> bool:
     with _reading(engine) as connection:
-        return MigrationContext.configure(connection).get_current_revision() == newest() and (
-            engine.dialect.name != "sqlite" or _can_shrink(connection)
-        )
+        found, wanted = MigrationContext.configure(connection).get_current_revision(), newest()
+        if found is not None and found > wanted:
+            return True
+        return found == wanted and (engine.dialect.name != "sqlite" or _can_shrink(connection))
 
 
 def _reading(engine: Engine) -> Connection:

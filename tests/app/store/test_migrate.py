@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect, select, text
+from sqlalchemy import Engine, inspect, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.store import db, migrate
 from app.store.db import make_engine
 from app.store.tables import Table
 
+# the newest revision of version 1.0, until its release; a major version may change it
+SCHEMA_OF_1_0 = "0036"
 ARTEFACTS = Path(__file__).parents[2] / "artefacts"
 
 
@@ -58,6 +60,59 @@ def test_a_file_at_the_newest_schema_is_left_to_its_writer(
         writer.execute("BEGIN EXCLUSIVE")
         migrate.upgrade(f"sqlite:///{file}")
         assert migrate.current(f"sqlite:///{file}") == migrate.newest()
+
+
+def test_a_database_of_a_later_version_is_left_as_it_is(sqlite_template: Path, tmp_path: Path) -> None:
+    file = Path(shutil.copy(sqlite_template, tmp_path))
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9000'")
+        connection.commit()
+    migrate.upgrade(f"sqlite:///{file}")
+    assert migrate.current(f"sqlite:///{file}") == "9000"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_later_migrations_keep_what_processes_of_1_0_read_and_write(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = f"sqlite:///{tmp_path}/kept.db"
+    if kind == "postgresql":
+        url = request.getfixturevalue("postgres_url").replace("postgresql://", "postgresql+psycopg://")
+    migrate.upgrade(url, SCHEMA_OF_1_0)
+    engine = make_engine(url)
+    before, keys_before = _columns(engine), _constraints(engine)
+    migrate.upgrade(url)
+    after, keys_after = _columns(engine), _constraints(engine)
+    engine.dispose()
+    for table, columns in before.items():
+        for name, column in columns.items():
+            found = after.get(table, {}).get(name)
+            assert found is not None, f"{table}.{name} is gone"
+            assert str(found["type"]) == str(column["type"]), f"{table}.{name} has another type"
+            assert found["nullable"] or not column["nullable"], f"{table}.{name} must have a value"
+        for name in after[table].keys() - columns.keys():
+            column = after[table][name]
+            assert column["nullable"] or column["default"] is not None, f"{table}.{name} has no default"
+        assert keys_after[table] <= keys_before[table], f"{table} has a new condition"
+
+
+def _columns(engine: Engine) -> dict[str, dict[str, Any]]:
+    schema = inspect(engine)
+    return {
+        table: {column["name"]: column for column in schema.get_columns(table)} for table in schema.get_table_names()
+    }
+
+
+def _constraints(engine: Engine) -> dict[str, set[str]]:
+    """By table, what a row that is written must fulfil."""
+    schema = inspect(engine)
+    return {
+        table: {f"unique {sorted(each['column_names'])}" for each in schema.get_unique_constraints(table)}
+        | {f"unique {each['column_names']}" for each in schema.get_indexes(table) if each["unique"]}
+        | {f"refers {each['constrained_columns']}" for each in schema.get_foreign_keys(table)}
+        | {f"check {each['sqltext']}" for each in schema.get_check_constraints(table)}
+        for table in schema.get_table_names()
+    }
 
 
 @pytest.mark.slow
