@@ -194,9 +194,19 @@ _ENTRIES = (
     ),
     Format(
         "archive",
-        "Archive (zip, tar): Annif's texts, Mulan",
+        "Archive (zip, tar): Annif's texts, Mulan, separate labels",
         "app.formats.archive:parse_archive",
-        frozenset({"unlabelled", "without_label", "text_columns", "ignore_columns", "id_column", "missing"}),
+        frozenset(
+            {
+                "unlabelled",
+                "without_label",
+                "text_columns",
+                "ignore_columns",
+                "id_column",
+                "missing",
+                "label_separator",
+            }
+        ),
     ),
     Format("parquet", "Parquet", "app.formats.arrow_tables:parse_parquet", _TABLE),
     Format("arrow", "Arrow, Feather", "app.formats.arrow_tables:parse_arrow", _TABLE),
