@@ -1,5 +1,6 @@
-"""Archives (zip, tar) of several files that are one dataset: Annif's folders of texts, Mulan's ARFF with its XML, and
-features with their labels in another file (:mod:`app.formats.separate_labels`).
+"""Archives (zip, tar) of several files that are one dataset: Annif's texts, Mulan's ARFF and XML, separate labels.
+
+Features with their labels in another file are read by :mod:`app.formats.separate_labels`.
 
 In a folder of Annif each `name.txt` is a text, with its subjects in `name.tsv` (a URI in angle brackets, a tab, a name)
 or in `name.key` (a name a line); Annif reads the first if there are both. The path without `.txt` is the row's id. Of

@@ -1,4 +1,4 @@
-"""Rows whose labels are in another file: PECOS's and the Extreme Classification Repository's, as two files of an archive.
+"""Rows whose labels are in another file: PECOS's and the Extreme Classification Repository's, two files of an archive.
 
 The files are known by their folder (`features`, `labels`, `names`), or by their names: labels have `Y`, `lbl` or
 `labels` between dots, dashes or underscores, as `Y.trn.npz`, `trn_lbl_mat.txt` or `train_labels.txt`; names of labels
