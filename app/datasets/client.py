@@ -42,8 +42,11 @@ from app.schemas import Page, ProblemDocument
 _VERSIONS = TypeAdapter(list[DatasetVersion])
 COMPRESSED = (".gz", ".bz2", ".zst", ".xz")
 _HEAD_BYTES = 1 << 18
-# keys in the exports of annotation tools, of which the content is the judge
-_ANNOTATIONS = (b"annotation_id", b'"annotation', b'"responses"', b'"Comments"', b'"comments"')
+# keys in the exports of annotation tools and in JSON-LD, of which the content is the judge
+_JUDGED = (
+    b"annotation_id", b'"annotation', b'"responses"', b'"Comments"', b'"comments"',
+    b'"@context"', b'"@graph"', b'"@id"',
+)  # fmt: skip
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -363,7 +366,7 @@ def format_of(path: Path) -> DatasetFormat | None:
     found = EXTENSIONS.get(path.with_name(plain_name(path)).suffix.lower().removeprefix("."))
     if found == "tsv" and b"\t<" in beginning(path).partition(b"\n")[0]:
         return None
-    if found in ("csv", "jsonl") and any(key in beginning(path) for key in _ANNOTATIONS):
+    if found in ("csv", "jsonl") and any(key in beginning(path) for key in _JUDGED):
         return None
     return found
 

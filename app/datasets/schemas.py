@@ -70,6 +70,8 @@ DatasetFormat = Literal[
     "xmc",
     "arff",
     "marc",
+    "dublin_core",
+    "jsonld",
     "archive",
     "parquet",
     "arrow",
@@ -91,6 +93,7 @@ EXTENSIONS: dict[str, DatasetFormat] = {
     "mrc": "marc",
     "marc": "marc",
     "marcxml": "marc",
+    "jsonld": "jsonld",
     "zip": "archive",
     "tar": "archive",
     "tgz": "archive",
@@ -107,7 +110,15 @@ Encoding = Literal[
 Delimiter = Literal["comma", "semicolon", "tab", "pipe"]
 # a name in another Unicode form is the same name
 _Column = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(normalized)]
-_MarcField = Annotated[str, Field(max_length=40, pattern=r"^[0-9A-Za-z]{3}([0-9A-Za-z_*]{2})?(\$[0-9a-z]+)?$")]
+# of MARC 650_7$a; of other records subject, subject$id or title@de
+_RecordField = Annotated[
+    str,
+    Field(
+        max_length=80,
+        pattern=r"^([0-9A-Za-z]{3}([0-9A-Za-z_*]{2})?(\$[0-9a-z]+)?"
+        r"|[A-Za-z][A-Za-z0-9_.\-]*(\$(id|value)|@[A-Za-z]{2,8}(-[A-Za-z0-9]+)*)?)$",
+    ),
+]
 _ColumnType = Annotated[
     str, Field(max_length=210, pattern=r"^.+=(boolean|number|date|text)$"), AfterValidator(normalized)
 ]
@@ -173,18 +184,20 @@ class ImportOptions(BaseModel):
         max_length=50,
         description="Columns that make up the text, joined by newlines. Default: the column named text.",
     )
-    text_fields: tuple[_MarcField, ...] = Field(
+    text_fields: tuple[_RecordField, ...] = Field(
         default=(),
         max_length=50,
-        description="Format marc: fields that make up the text, one line each, for example 245$ab or 520. Default: "
-        "title, series, contents and summary (245$abnp, 490$a, 505, 520$ab).",
+        description="Formats marc, dublin_core, jsonld: fields that make up the text, one line each, for example "
+        "245$ab, or title and abstract, or title@de. Default: title, series, contents and summary (245$abnp, 490$a, "
+        "505, 520$ab); or title, alternative, name, headline, abstract, description and tableOfContents.",
     )
-    label_fields: tuple[_MarcField, ...] = Field(
+    label_fields: tuple[_RecordField, ...] = Field(
         default=(),
         max_length=50,
-        description="Format marc: fields that hold the labels. 650 reads the authority id ($0) where there is one, "
-        "else the heading; 650$0 reads ids alone, 650*0 those with the second indicator 0, 082$a each subfield a. "
-        "Default: 600, 610, 611, 630, 650, 651 and 655.",
+        description="Formats marc, dublin_core, jsonld: fields that hold the labels. 650 reads the authority id ($0) "
+        "where there is one, else the heading; 650$0 reads ids alone, 650*0 those with the second indicator 0, 082$a "
+        "each subfield a; subject reads addresses, else names, subject$id addresses alone, subject$value and "
+        "subject@de names. Default: 600, 610, 611, 630, 650, 651 and 655; or subject and about.",
     )
     ignore_columns: tuple[_Column, ...] = Field(
         default=(), max_length=1000, description="Columns to leave out, such as dates or notes."

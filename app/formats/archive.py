@@ -1,4 +1,6 @@
-"""Archives (zip, tar) of several files that are one dataset: Annif's folders of texts, and Mulan's ARFF with its XML.
+"""Archives (zip, tar) of several files that are one dataset: Annif's texts, Mulan's ARFF and XML, separate labels.
+
+Features with their labels in another file are read by :mod:`app.formats.separate_labels`.
 
 In a folder of Annif each `name.txt` is a text, with its subjects in `name.tsv` (a URI in angle brackets, a tab, a name)
 or in `name.key` (a name a line); Annif reads the first if there are both. The path without `.txt` is the row's id. Of
@@ -20,6 +22,7 @@ from app.formats.archives import Archive, opened_archive
 from app.formats.arff import file_header, parse_arff
 from app.formats.indicator_columns import as_numbers, with_indicator_labels
 from app.formats.plain_file import MostUnpacked
+from app.formats.separate_labels import parse_separate_labels, roles_of
 from app.formats.table import FormatError, Parsed, row_error, shorten
 from app.formats.text_rows import TextRows
 from app.formats.window import BOM, MAX_RECORD_BYTES
@@ -29,7 +32,8 @@ _SUBJECTS = (".tsv", ".key")
 _READ_ME = (".md", ".rst")
 _URI = re.compile(r"<([^<>\s]+)>")
 _SHAPES = (
-    "expected texts (.txt) with their subjects beside them (.tsv or .key), or an ARFF file with Mulan's XML of labels"
+    "expected texts (.txt) with their subjects beside them (.tsv or .key), an ARFF file with Mulan's XML of labels, or "
+    "a file of features and one of labels, in folders features and labels"
 )
 
 
@@ -41,7 +45,8 @@ def parse_archive(path: Path, options: ImportOptions, most: MostUnpacked) -> Par
     path : Path
         The archive.
     options : ImportOptions
-        `unlabelled` and `without_label` of texts without subjects; those of ARFF files.
+        `unlabelled` and `without_label` of texts without subjects; those of ARFF files; of features and labels those of
+        the features' format, and `label_separator` between the labels of a line.
     most : MostUnpacked
         What the archive may come to.
 
@@ -59,6 +64,9 @@ def parse_archive(path: Path, options: ImportOptions, most: MostUnpacked) -> Par
         endings = {PurePosixPath(name).suffix.lower() for name in archive.sizes}
         if ".arff" in endings:
             return _mulan(archive, options)
+        roles = None if options.unlabelled else roles_of(list(archive.sizes))
+        if roles is not None:
+            return parse_separate_labels(archive, roles, options, most)
         if ".txt" in endings:
             return _texts(archive, options)
         shown = ", ".join(f"'{shorten(name)}'" for name in list(archive.sizes)[:3]) or "no files"

@@ -16,8 +16,8 @@ HEAD_BYTES = 256 << 10
 _OFFICE = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"xl/", b"word/")
 _OPEN_DOCUMENT = b"application/vnd.oasis.opendocument."
 _XML = (
-    "the file is XML or HTML without MARC records: MARCXML is the XML that a dataset may have; SKOS, ClaML and MeSH's "
-    "descriptors are uploaded as hierarchies"
+    "the file is XML or HTML without MARC or Dublin Core records, which are the XML that a dataset may have (pass "
+    "format=dublin_core if it has these); SKOS, ClaML and MeSH's descriptors are uploaded as hierarchies"
 )
 _WEB_PAGE = (
     "the file is a web page, not a table: its address may ask to sign in first, or show the file instead of sending it"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from app.formats.table import row_error
 from app.formats.window import NOT_UTF8, Window
 
 _ARRAY = re.compile(rb"\s*\[\s*(?:[{\]]|$)")
-_BETWEEN = re.compile(r"\s*,\s*(?=\{|\Z)|\s*(?=\])")
+_BETWEEN = re.compile(r"\s*,\s*(?=[{\[]|\Z)|\s*(?=\])")
 _BLANKS = re.compile(r"\s*")
 _FIRST = re.compile(r"\s*\[\s*")
-_END = re.compile(r"\]\s*")
 # an error so close to the end of what was read may be that of an object which goes on
 _NEAR_END = 16
 # numbers are looked at where the record is read
@@ -33,15 +32,39 @@ def array_records(window: Window) -> Iterator[tuple[bytes, int]]:
     FormatError
         The file is not UTF-8, or no array of objects, with the line where it ceases to be.
     """
-    line, started = 1, False
+    line = yield from array_elements(window, 1)
+    while rest := window.fill(line):
+        if rest.strip():
+            raise row_error(line, "more text follows the JSON array")
+        window.consume(len(rest))
+
+
+def array_elements(window: Window, line: int, begins: str = "{") -> Generator[tuple[bytes, int], None, int]:
+    """The objects of an array that begins at a line; the window then begins after the array, and its line is returned.
+
+    Parameters
+    ----------
+    window : Window
+    line : int
+    begins : str
+        What elements may begin with: `{` of objects, `[` of arrays.
+
+    Raises
+    ------
+    FormatError
+        The file is not UTF-8, or the array has other elements or no end.
+    """
+    started = False
     while unread := window.fill(line):
-        text = _decoded(unread, window.at_end, line)
+        text = decoded_text(unread, window.at_end, line)
         begin = (_BLANKS if started else _FIRST).match(text)
         assert begin is not None
         at, started = begin.end(), True
         line += text.count("\n", 0, at)
         while at < len(text) and text[at] != "]":
-            end = _end_of_object(text, at, window.at_end, line)
+            if text[at] not in begins:
+                raise row_error(line, "the JSON array has elements that are not objects")
+            end = end_of_value(text, at, window.at_end, line)
             if end is None:
                 break
             between = _BETWEEN.match(text, end)
@@ -54,18 +77,14 @@ def array_records(window: Window) -> Iterator[tuple[bytes, int]]:
             line += text.count("\n", at, between.end())
             at = between.end()
         if at < len(text) and text[at] == "]":
-            if (window.at_end and _END.fullmatch(text, at) is None) or text[at + 1 :].strip():
-                raise row_error(line, "more text follows the JSON array")
-            if window.at_end:
-                return
+            window.consume(len(text[: at + 1].encode()))
+            return line
         window.consume(len(text[:at].encode()))
     raise row_error(line, "the JSON array has no end: the file may have been cut short, or lacks the last bracket")
 
 
-def _end_of_object(text: str, at: int, at_end: bool, line: int) -> int | None:
-    """Where the object that begins at a place ends; None where it goes on after what was read."""
-    if text[at] != "{":
-        raise row_error(line, "the JSON array has elements that are not objects")
+def end_of_value(text: str, at: int, at_end: bool, line: int) -> int | None:
+    """Where the object or array that begins at a place ends; None where it goes on after what was read."""
     try:
         return int(_decoder.raw_decode(text, at)[1])
     except json.JSONDecodeError as error:
@@ -78,7 +97,7 @@ def _end_of_object(text: str, at: int, at_end: bool, line: int) -> int | None:
         raise row_error(line, "JSON is nested too deeply") from None
 
 
-def _decoded(unread: bytes, at_end: bool, line: int) -> str:
+def decoded_text(unread: bytes, at_end: bool, line: int) -> str:
     """The text, without a last character that is cut off."""
     try:
         return unread.decode()

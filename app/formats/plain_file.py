@@ -73,7 +73,9 @@ def compression_of(head: bytes) -> str | None:
 
 
 @contextmanager
-def plain_file(path: Path, most: MostUnpacked | None = None, encoding: str = "utf-8") -> Iterator[Path]:
+def plain_file(
+    path: Path, most: MostUnpacked | None = None, encoding: str = "utf-8", folder: Path | None = None
+) -> Iterator[Path]:
     """A path of the same content, unpacked and in UTF-8, to be used within the context.
 
     Parameters
@@ -83,6 +85,8 @@ def plain_file(path: Path, most: MostUnpacked | None = None, encoding: str = "ut
         What a compressed file may come to; a file that comes to more is refused while it is unpacked.
     encoding : str
         That of the text; never guessed. A text in UTF-8 is not looked at here: its reader names faulty lines.
+    folder : Path, optional
+        Where it is unpacked; default: beside the file.
 
     Raises
     ------
@@ -95,7 +99,7 @@ def plain_file(path: Path, most: MostUnpacked | None = None, encoding: str = "ut
     if kind is None and same:
         yield path
         return
-    with tempfile.TemporaryFile(dir=path.parent) as target:
+    with tempfile.TemporaryFile(dir=folder or path.parent) as target:
         blocks = _unpacked(path, kind, most or MostUnpacked())
         for block in blocks if same else _recoded(blocks, encoding):
             target.write(block)

@@ -17,6 +17,7 @@ from typing import Any, cast
 from app.datasets.recipe_schemas import TableColumns
 from app.datasets.schemas import DatasetFormat, ImportOptions
 from app.formats.annotation_keys import is_annotations
+from app.formats.bibliographic_form import is_dublin_core, is_jsonld
 from app.formats.csv_header import DELIMITERS, cells_of, has_annif_header
 from app.formats.marc_form import is_marc
 from app.formats.plain_file import MostUnpacked, head_of, plain_file
@@ -88,7 +89,9 @@ def _has_labels(line: str, delimiter: str, options: ImportOptions) -> bool:
 
 
 def _is_jsonl(lines: Sequence[str], options: ImportOptions) -> bool:
-    return _JSON.match(" ".join(lines[:2])) is not None and not is_annotations(lines, options)
+    if is_annotations(lines, options) or is_jsonld(lines, options):
+        return False
+    return _JSON.match(" ".join(lines[:2])) is not None
 
 
 def _is_annif(lines: Sequence[str], options: ImportOptions) -> bool:
@@ -119,6 +122,8 @@ _COLUMNS = frozenset(
 )  # fmt: skip
 _TABLE = _COLUMNS | {"label_columns", "label_separator"}
 _CELLS = _TABLE | {"encoding", "delimiter", "decimal", "quotes"}
+
+_RECORDS = frozenset({"unlabelled", "without_label", "text_fields", "label_fields"})
 
 _ENTRIES = (
     Format(
@@ -170,14 +175,38 @@ _ENTRIES = (
         "marc",
         "MARC 21, MARCXML",
         "app.formats.marc:parse_marc",
-        frozenset({"unlabelled", "without_label", "text_fields", "label_fields"}),
+        _RECORDS,
         is_marc,
     ),
     Format(
+        "dublin_core",
+        "Dublin Core (OAI-PMH, RDF/XML)",
+        "app.formats.dublin_core:parse_dublin_core",
+        _RECORDS | {"label_separator"},
+        is_dublin_core,
+    ),
+    Format(
+        "jsonld",
+        "JSON-LD (schema.org, Dublin Core)",
+        "app.formats.jsonld:parse_jsonld",
+        _RECORDS | {"label_separator"},
+        is_jsonld,
+    ),
+    Format(
         "archive",
-        "Archive (zip, tar): Annif's texts, Mulan",
+        "Archive (zip, tar): Annif's texts, Mulan, separate labels",
         "app.formats.archive:parse_archive",
-        frozenset({"unlabelled", "without_label", "text_columns", "ignore_columns", "id_column", "missing"}),
+        frozenset(
+            {
+                "unlabelled",
+                "without_label",
+                "text_columns",
+                "ignore_columns",
+                "id_column",
+                "missing",
+                "label_separator",
+            }
+        ),
     ),
     Format("parquet", "Parquet", "app.formats.arrow_tables:parse_parquet", _TABLE),
     Format("arrow", "Arrow, Feather", "app.formats.arrow_tables:parse_arrow", _TABLE),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.datasets.schemas import EXTENSIONS, MOST_SAMPLE_BYTES, SAMPLE_BYTES, DatasetFormat, TableSample
 from app.formats.annotation_keys import is_annotations
+from app.formats.bibliographic_form import is_jsonld
 from app.formats.csv_header import DELIMITERS, cells_of, has_annif_header
 from app.formats.detection import binary_format, check_encoding, check_format
 from app.formats.plain_file import first_bytes
@@ -80,6 +81,8 @@ def _format(head: bytes, sample: TableSample) -> DatasetFormat:
     if sample.format is None and format in ("csv", "tsv", "jsonl", None):
         if is_annotations(lines, sample):
             return "annotations"
+        if format in ("jsonl", None) and is_jsonld(lines, sample):
+            return "jsonld"
         if has_annif_header(lines[0]) or (format == "tsv" and _fits("annif", lines, sample)):
             return "annif"
     if format is not None:

@@ -12,8 +12,8 @@ from defusedxml.expatreader import DefusedExpatParser
 from app.formats.table import row_error, shorten
 
 
-def read_xml(path: Path, handler: ContentHandler) -> None:
-    """Let a handler see a document.
+def read_xml(path: Path, handler: ContentHandler, namespaces: bool = False) -> None:
+    """Let a handler see a document, with the namespaces of its names resolved or with their prefixes.
 
     Entities of the document itself are allowed, as many files abbreviate their namespaces so; expat bounds how far they
     swell.
@@ -23,7 +23,7 @@ def read_xml(path: Path, handler: ContentHandler) -> None:
     FormatError
         The file is not XML, or names an entity that the file does not declare.
     """
-    parser = _Parser(forbid_dtd=False, forbid_entities=False, forbid_external=True)
+    parser = _Parser(namespaceHandling=int(namespaces), forbid_dtd=False, forbid_entities=False, forbid_external=True)
     parser.setContentHandler(handler)
     try:
         parser.parse(str(path))

@@ -182,6 +182,18 @@ def test_the_form_asks_each_option_that_a_format_has_and_no_other(page: Any, ser
         ("npz", {"label_column", "weight_column", "ignore_columns", "unlabelled", "label_type", "merge_labels"}),
         ("csv", of_tables - {"sheet"}),
         ("jsonl", of_tables - {"label_columns", "label_separator", "delimiter", "decimal", "quotes", "sheet"}),
+        (
+            "jsonld",
+            {
+                "unlabelled",
+                "without_label",
+                "label_type",
+                "merge_labels",
+                "text_fields",
+                "label_fields",
+                "label_separator",
+            },
+        ),
         ("marc", {"unlabelled", "without_label", "label_type", "merge_labels", "text_fields", "label_fields"}),
     ):
         page.get_by_label("Format").select_option(format)
@@ -205,6 +217,8 @@ def test_the_form_tells_a_corpus_of_annifs_from_a_table_where_it_can_unpack_it(
         ("packed.tsv.gz", gzip.compress(corpus), "annif"),
         ("packed.tsv.zst", zstd, ""),
         ("columns.feather", b"ARROW1", "arrow"),
+        ("catalogue.json", b'{"@context": {}, "@graph": []}', ""),
+        ("catalogue.jsonld", b'{"@context": {}, "@graph": []}', "jsonld"),
         ("packed-again.tsv.zst", zstd, ""),
     ):
         (tmp_path / name).write_bytes(content)

@@ -58,10 +58,10 @@ async function formatOfTsv(one) {
   return text.split("\n", 1)[0].includes("\t<") ? "annif" : EXTENSIONS.tsv;
 }
 
-// exports of annotation tools end in .csv and .json as well: the service looks at their keys
+// exports of annotation tools and JSON-LD end in .csv and .json as well: the service looks at their keys
 async function formatOfTable(one, format) {
   const text = await beginning(one);
-  return text === null || /annotation_id|"(annotation|responses|[Cc]omments")/.test(text.slice(0, 1 << 18)) ? "" : format;
+  return text === null || /annotation_id|"(annotation|responses"|[Cc]omments"|@context"|@graph"|@id")/.test(text.slice(0, 1 << 18)) ? "" : format;
 }
 
 function propose(format) {

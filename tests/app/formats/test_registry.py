@@ -101,7 +101,7 @@ def test_every_format_is_in_the_schema_and_has_a_parser() -> None:
         (b"label\t1:x\na\t2\n", "svmlight or tsv"),
         (b"%PDF-1.7 ...", "a PDF document"),
         (b"\xd0\xcf\x11\xe0" + b"\0" * 20, "save it as .xlsx or CSV"),
-        (b"<?xml version='1.0'?>\n<html/>", "MARCXML is the XML that a dataset may have"),
+        (b"<?xml version='1.0'?>\n<html/>", "without MARC or Dublin Core records"),
         (b"\x80\x04\x95" + b"\0" * 20, "a pickle, which is never loaded"),
         ("label\ttext\n".encode("utf-16"), "encoding=utf-16"),
         ("label\ttext\n".encode("utf-16-le"), "no byte order mark"),
