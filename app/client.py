@@ -76,7 +76,7 @@ class Client:
         format: DatasetFormat | None = None,
         *,
         progress: bool | None = None,
-        **options: str | bool | Sequence[str] | None,
+        **options: Any,
     ) -> Dataset:
         """The same as ``datasets.upload``."""
         return self.datasets.upload(data, name, format, progress=progress, **options)

@@ -35,7 +35,7 @@ from app.jobs.schemas import Job as JobBody
 from app.remote.errors import ClientError, ConflictError, JobFailedError, NotFoundError, TimedOutError
 from app.remote.files import is_address, is_large, send_address, send_file
 from app.remote.progress import progress_bar
-from app.remote.tables import Data, as_file, is_path
+from app.remote.tables import Data, as_file, is_path, with_labels
 from app.remote.transport import Transport
 from app.schemas import Page, ProblemDocument
 
@@ -117,6 +117,8 @@ class Datasets:
         name: str | None = None,
         format: DatasetFormat | None = None,
         *,
+        labels: str | Path | None = None,
+        label_names: str | Path | None = None,
         progress: bool | None = None,
         **options: str | bool | Sequence[str] | None,
     ) -> Dataset:
@@ -131,6 +133,9 @@ class Datasets:
             Name of the dataset; default: the file's name up to its first dot. Tables have no name of their own.
         format : name of a format, or None
             Default: detected from the file's extension, or by the service from its content.
+        labels, label_names : path, optional
+            Files with the labels of the rows and with the names of the labels, where the file of rows has features
+            alone, as PECOS's ``X.trn.npz`` and ``Y.trn.npz``. They are sent together in an archive.
         progress : bool or None
             False: no progress bar; None: a bar in notebooks and terminals.
         **options
@@ -141,7 +146,8 @@ class Datasets:
         Raises
         ------
         ClientError
-            A table has no rows, no name, or no column that an option names.
+            A table has no rows, no name, or no column that an option names; or labels are given for an address, or
+            together with a format.
         UploadInterruptedError
             The upload of a large file was interrupted.
         InvalidInputError
@@ -151,13 +157,17 @@ class Datasets:
         """
         if name is None and not is_path(data):
             raise ClientError("A table has no name of its own: give the dataset one, as in upload(table, 'papers')")
+        apart = labels is not None or label_names is not None
+        if apart and (is_address(data) or format is not None):
+            raise ClientError("labels and label_names need a file of rows on this machine, and no format")
         if is_address(data):
             address = PurePosixPath(urlsplit(str(data)).path)
             query = options | {"name": name or address.name.partition(".")[0], "format": format}
             body = send_address(self._transport, "/datasets", str(data), ImportOptions, query)
             return self._dataset(self._transport.parsed(DatasetBody, body))
         require_columns(data, options)
-        with as_file(data) as file:
+        of_rows, of_labels = (None if path is None else Path(path) for path in (labels, label_names))
+        with as_file(data) as rows, with_labels(rows, of_rows, of_labels) as file:
             name = name or file.name.partition(".")[0]
             if options.get("resume") is None and is_large(file):
                 self._require_free(name)

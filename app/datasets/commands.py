@@ -1,5 +1,6 @@
 """Commands: datasets and uploads."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
@@ -42,10 +43,17 @@ def upload(
     path: Annotated[str, _file_or_address("File to upload")],
     name: Annotated[str | None, typer.Option(help="Default: the file's name without extensions.")] = None,
     format: Annotated[str | None, typer.Option(help=_FORMAT)] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="File with the rows' labels, where FILE has features alone."),
+    ] = None,
+    label_names: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File with the names of numbered labels.")
+    ] = None,
     wait: Annotated[bool, typer.Option(help="Wait until the service has imported the file.")] = True,
     resume: Annotated[str | None, typer.Option(help=_RESUME)] = None,
     json: Json = False,
-    **options: str | bool | list[str] | None,
+    **options: Any,
 ) -> None:
     """Upload a dataset file; it may be compressed."""
     out = console(json)
@@ -54,22 +62,29 @@ def upload(
             made = client.datasets.upload(path, name, cast(DatasetFormat | None, format), progress=False, **options)
             _show(made.wait(progress=False) if wait else made, json)
         return
-    _upload_file(Path(path), name, format, wait, options | {"resume": resume}, json)
+    beside = {"labels": labels, "label_names": label_names}
+    _upload_file(Path(path), name, format, wait, options | {"resume": resume}, beside, json)
 
 
 def _upload_file(
-    path: Path, name: str | None, format: str | None, wait: bool, options: dict[str, Any], json: bool
+    path: Path,
+    name: str | None,
+    format: str | None,
+    wait: bool,
+    options: dict[str, Any],
+    beside: Mapping[str, Any],
+    json: bool,
 ) -> None:
-    out = console(json)
-    if not json and shows_columns(path, format, options):
+    out, has_labels = console(json), not any(beside.values())
+    if has_labels and not json and shows_columns(path, format, options):
         with Client() as client:
             options |= proposed_options(client, path, format, options, out)
-    labels = chosen_label_column(path, format, options)
+    labels = chosen_label_column(path, format, options) if has_labels else None
     if labels is not None:
         options["label_column"] = labels
     with Client() as client, out.status("Uploading"):
         dataset = client.datasets.upload(
-            path, name or name_of(path), cast(DatasetFormat | None, format), progress=False, **options
+            path, name or name_of(path), cast(DatasetFormat | None, format), progress=False, **beside, **options
         )
         if wait:
             dataset.wait(progress=False)

@@ -4,6 +4,7 @@ The packages of a table are there already where one is given, so none of them is
 """
 
 import os
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -39,6 +40,25 @@ def as_file(data: Data) -> Iterator[Path]:
         return
     with TemporaryDirectory() as folder:
         yield _written(data, Path(folder))
+
+
+@contextmanager
+def with_labels(features: Path, labels: Path | None, label_names: Path | None) -> Iterator[Path]:
+    """An archive of features and labels, the same for the same files; without labels the file of features."""
+    parts = {"features": features, "labels": labels, "names": label_names}
+    given = {folder: path for folder, path in parts.items() if path is not None}
+    if len(given) == 1:
+        yield features
+        return
+    with TemporaryDirectory() as folder:
+        packed = Path(folder, f"{features.name.partition('.')[0]}.tar")
+        with tarfile.open(packed, "w") as archive:
+            for place, path in given.items():
+                member = tarfile.TarInfo(f"{place}/{path.name}")
+                member.size = path.stat().st_size
+                with path.open("rb") as content:
+                    archive.addfile(member, content)
+        yield packed
 
 
 def package_of(data: object) -> str:

@@ -359,6 +359,19 @@ def test_an_upload_waits_until_the_dataset_is_ready(run: Run, canned: Canned, tm
     assert canned.asked[0].query == {"name": "papers", "format": "csv"}
 
 
+def test_an_upload_takes_labels_from_a_second_file(run: Run, canned: Canned, tmp_path: Path) -> None:
+    for name in ("texts.csv", "labels.txt", "names.txt"):
+        (tmp_path / name).write_text("a\n")
+    features, labels, names = (str(tmp_path / name) for name in ("texts.csv", "labels.txt", "names.txt"))
+    status, _, err = run("datasets", "upload", features, "--labels", labels, "--label-names", names)
+    assert status == 0, err
+    assert canned.asked[0].query == {"name": "texts", "format": "archive"}
+    assert b"labels/labels.txt" in canned.asked[0].body
+    status, _, err = run("datasets", "upload", features, "--labels", labels, "--format", "csv")
+    assert status == 1
+    assert "need a file of rows on this machine, and no format" in err
+
+
 def test_an_upload_prints_its_warnings_and_which_columns_it_has_left_out(
     run: Run, canned: Canned, tmp_path: Path
 ) -> None:

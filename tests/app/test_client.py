@@ -1,10 +1,12 @@
 import gzip
+import io
 import json
 import lzma
 import os
 import ssl
 import subprocess
 import sys
+import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,28 @@ def test_an_upload_sends_the_file_as_it_is(canned: Canned, tmp_path: Path) -> No
     first, second = canned.asked
     assert first.query == {"name": "papers", "format": "jsonl"}
     assert first.body == second.body == file.read_bytes()
+
+
+def test_labels_in_a_second_file_are_sent_beside_the_features(canned: Canned, tmp_path: Path) -> None:
+    parts = {"X.trn.npz": b"features", "Y.trn.npz": b"labels", "output-items.txt": b"a\nb\n"}
+    for name, content in parts.items():
+        (tmp_path / name).write_bytes(content)
+    features, labels, names = (tmp_path / name for name in parts)
+    canned.answer("POST /datasets", DATASET, 202)
+    with Client() as client:
+        client.datasets.upload(features, "papers", labels=labels, label_names=names)
+        os.utime(labels, (1, 1))
+        client.datasets.upload(features, "papers", labels=labels, label_names=names)
+        with pytest.raises(errors.ClientError, match="need a file of rows on this machine, and no format"):
+            client.datasets.upload(features, "papers", "npz", labels=labels)
+    first, second = canned.asked
+    assert first.query == {"name": "papers", "format": "archive"}
+    # an interrupted upload goes on with the same bytes
+    assert first.body == second.body
+    with tarfile.open(fileobj=io.BytesIO(first.body)) as archive:
+        sent = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
+    folders = dict(zip(parts, ("features", "labels", "names"), strict=True))
+    assert sent == {f"{folders[name]}/{name}": content for name, content in parts.items()}
 
 
 def test_an_upload_names_the_columns_of_labels_and_weights(canned: Canned, tmp_path: Path) -> None:
