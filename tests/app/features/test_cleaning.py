@@ -32,8 +32,9 @@ PAGES = "\f".join(
 )
 SOURCES = [("html",), ("pdf",), ("html", "pdf")]
 PARTS = st.sampled_from(
-    ["<", ">", "</", "<p", "<b>", "</b>", "<script>", "</script>", "<!--", "-->", "&amp;", "&#", ";", '"', "'", "=", " ",
-     "\n", "\f", "-", "a", "B", "é", "7", "\u00ad", "ﬁ", "\ufeff", "(cid:3)", "日", "<a href=", "&lt;", "/", "\t", "pre"]
+    ["<", ">", "</", "<p", "<b>", "</b>", "<script>", "</script>", "<!--", "-->", "&amp;", "&#", ";", '"', "'", "=",
+     " ", "\n", "\f", "-", "a", "B", "é", "7", "\u00ad", "ﬁ", "\ufeff", "(cid:3)", "日", "<a href=", "&lt;", "/",
+     "\t", "pre"]
 )  # fmt: skip
 ANY = st.lists(PARTS, max_size=60).map("".join) | st.text(max_size=60)
 
