@@ -307,7 +307,7 @@ _hyphenated = re.compile(
     rf"(?<!{_letter})(?P<left>{_letter}++)(?P<cut>[{_DASHES}][^\S\n]*+\n\s*+)(?=(?P<right>{_letter}++))"
 )
 _whole_words = re.compile(rf"{_letter}++(?:[{_DASHES}]{_letter}++)*+")
-# words before which a hyphen replaces the rest of a word, as in "pre- and postwar"
+# words before which a hyphen is the rest of a word, as in "pre- and postwar"
 _AND = frozenset([
     "and", "or", "und", "oder", "bzw", "sowie", "et", "ou", "y", "e", "o", "u", "og", "eller", "och", "i", "oraz",
     "lub",

@@ -163,4 +163,9 @@ def _around_first_change(text: str, cleaned: Cleaned) -> tuple[str, str]:
     begin = max(0, min(same - _SHOWN_UNCHANGED, len(cleaned.text) - 1))
     after = cleaned.text[begin : begin + _MOST_SHOWN]
     first, last = cleaned.place(begin, begin + len(after))
+    # what is removed at either end of the text has no place in what is left
+    if begin == 0:
+        first = max(0, first - _SHOWN_UNCHANGED)
+    if begin + len(after) == len(cleaned.text):
+        last = min(len(text), last + _SHOWN_UNCHANGED)
     return text[first : min(last, first + _MOST_UNCLEANED)], after

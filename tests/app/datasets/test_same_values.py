@@ -228,7 +228,7 @@ def test_open_inference_has_one_input_for_a_column_of_lists(client: TestClient) 
     assert train(client, "v", "v", text={"min_df": 1})["state"] == "succeeded"
     inputs = client.get("/v2/models/v").json()["inputs"]
     assert [(each["name"], each["shape"]) for each in inputs] == [("v", [-1, 3]), ("text", [-1])]
-    text = {"name": "text", "datatype": "BYTES", "shape": [2], "data": ["red apple", "blue sea"]}
+    text = {"name": "text", "datatype": "BYTES", "shape": [2], "data": ["blue sea", "red apple"]}
     vectors = {"name": "v", "datatype": "FP64", "shape": [2, 3], "data": [1.0, 0.0, 0.5, 0.0, 1.0, 0.5]}
     answer = client.post("/v2/models/v/infer", json={"inputs": [text, vectors]}).json()
     assert answer["outputs"][0]["data"] == ["b", "a"]

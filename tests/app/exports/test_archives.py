@@ -391,8 +391,9 @@ def test_the_script_in_an_archive_answers_as_the_service_does(
         {"lowercase": False, "sublinear_tf": False, "min_word_length": 1, "stop_words": ["sea"]},
         {"weighting": "bm25", "min_df": 1, "hash_features": 64},
         {"stop_words": "english", "min_df": 1},
+        {"clean": ["html", "pdf"], "min_df": 1, "max_words": 5},
     ],
-    ids=["plain", "rich", "bare", "hashed", "english"],
+    ids=["plain", "rich", "bare", "hashed", "english", "cleaned"],
 )
 def test_the_script_reads_texts_by_their_recipe(
     recipe: dict[str, Any],
@@ -403,7 +404,7 @@ def test_the_script_reads_texts_by_their_recipe(
 ) -> None:
     dataset(TEXTS, "texts", "jsonl")
     _train(database, "texts", text=TextRecipe(**recipe))
-    texts = ["a red apple in the deep Sea sea", "Green leek", "nothing of it"]
+    texts = ["a red apple in the deep Sea sea", "Green leek", "nothing of it", "<p>a r<b>ed</b> ap-\nple &amp; <i>sea"]
     _compare(session, load, texts, [{"text": text} for text in texts])
 
 

@@ -27,14 +27,14 @@ PAGE = """<!DOCTYPE html>
 lines</pre></body></html>"""
 PAGES = "\f".join(
     f"Journal of Fruit 12\n\nThe {name} apple is an exam-\nple of a well-\nknown ﬁne fruit. Pre-\nand post-war.\n"
-    f"It is well-known, {name}, for soft\u00ad\nness and a\u00a0last half-\n\n{page}\n"
+    f"It is well-known, {name}, for soft\u00ad\nness and a\u00a0{name} half-\n\n{page}\n"
     for page, name in enumerate(["red", "green", "blue", "white"], 8)
 )
 SOURCES = [("html",), ("pdf",), ("html", "pdf")]
 PARTS = st.sampled_from(
     ["<", ">", "</", "<p", "<b>", "</b>", "<script>", "</script>", "<!--", "-->", "&amp;", "&#", ";", '"', "'", "=",
-     " ", "\n", "\f", "-", "a", "B", "é", "7", "\u00ad", "ﬁ", "\ufeff", "(cid:3)", "日", "<a href=", "&lt;", "/", "\t",
-     "pre"]
+     " ", "\n", "\f", "-", "a", "B", "é", "7", "\u00ad", "ﬁ", "\ufeff", "(cid:3)", "日", "<a href=", "&lt;", "/",
+     "\t", "pre"]
 )  # fmt: skip
 ANY = st.lists(PARTS, max_size=60).map("".join) | st.text(max_size=60)
 
@@ -80,7 +80,7 @@ def test_a_broken_page_loses_no_words(text: str, words: str) -> None:
 def test_pages_of_a_file_become_one_text() -> None:
     of_each = (
         "The {0} apple is an example of a well-known fine fruit. Pre- and post-war.\n"
-        "It is well-known, {0}, for softness and a last half-"
+        "It is well-known, {0}, for softness and a {0} half-"
     )
     names = ["red", "green", "blue", "white"]
     assert cleaned(PAGES, "pdf") == "\n".join(["Journal of Fruit 12", *map(of_each.format, names)])

@@ -39,6 +39,29 @@ def test_a_table_shows_numbers_levels_and_terms(client: TestClient) -> None:
     assert {each["feature"]: each["value"] for each in found} == {"x": 3.0, "c=v": 1.0, "t: some": 1.0}
 
 
+def test_cleaning_is_counted_in_the_sample_and_shown_of_the_row(client: TestClient) -> None:
+    rows = ["<p>red <b>apple</b></p>", "green apple", "<i>blue</i> apple"]
+    upload(client, "rows", "".join(f'{{"text": "{text}", "label": "{text[0]}"}}\n' for text in rows).encode(), "jsonl")
+    assert client.post(URL, json={"row": 0}).json()["cleaning"] is None
+    body = client.post(URL, json={"row": 0, "text": {"clean": ["html"]}}).json()
+    assert {each["feature"] for each in body["features"]} == {"apple"}
+    assert "cleaning" in body, body["detail"]
+    found = body["cleaning"]
+    assert (found["n_texts"], found["n_changed"], found["changes"]["tags"]) == (3, 2, 6)
+    assert (found["characters_before"], found["characters_after"]) == (51, 30)
+    assert (found["before"], found["after"]) == ("<p>red <b>apple</b></p>", "red apple")
+    unchanged = client.post(URL, json={"row": 1, "text": {"clean": ["html"]}}).json()["cleaning"]
+    assert (unchanged["before"], unchanged["after"]) == (None, None)
+
+
+def test_text_columns_are_cleaned_each_by_its_own_recipe(client: TestClient) -> None:
+    content = b"label,t,u\na,<b>one</b>,<b>two</b>\nb,<b>one</b>,<b>two</b>\n"
+    upload(client, "rows", content, "csv", text_columns=["t", "u"])
+    found = client.post(URL, json={"text": {"fields": {"u": {"clean": ["html"]}}}}).json()["cleaning"]
+    assert found["changes"] == {"tags": 4}
+    assert (found["before"], found["after"]) == ("<b>two</b>", "two")
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
