@@ -160,6 +160,8 @@ class Parsed:
         What the file calls its rows; None where it does not.
     n_left_out: int
         Rows of the file that are not here: they have no label, or with `without_label=only` have one.
+    n_other_languages: int
+        Rows of the file that are not here: their texts are in other languages than those asked for.
     label_type: str or None
         How its labels are read, as text, boolean, number or integer; None where nobody knows.
     origins: int64 array, shape (n + 1,), or None
@@ -179,6 +181,7 @@ class Parsed:
     columns: TableColumns | None = None
     ids: Texts | None = None
     n_left_out: int = 0
+    n_other_languages: int = 0
     label_type: LabelType | None = None
     origins: npt.NDArray[np.int64] | None = None
 

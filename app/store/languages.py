@@ -5,17 +5,19 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from app.datasets.statistics_schemas import Languages, LanguageShare
+from app.store.relabelling import without
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
-    from app.formats.table import Texts
+    from app.formats.table import Parsed, Texts
     from app.store.segments import SegmentedTexts
 
 _SAMPLE = 1000
@@ -93,6 +95,27 @@ def _of_all(texts: list[str]) -> Counter[str]:
 def _are_enough(texts: Collection[str], distinct: Collection[str], letters: int) -> bool:
     """Whether there are enough texts, and so many letters in the distinct ones."""
     return len(texts) >= _FEWEST_TEXTS and sum(map(_letters, distinct)) >= letters
+
+
+def in_languages(rows: Parsed, wanted: Sequence[str]) -> Parsed:
+    """The rows whose texts are in some languages: these together are at least as probable as all others.
+
+    Texts without letters are in every language.
+
+    Raises
+    ------
+    ValueError
+        The rows have no texts, none is in these languages, or the detector does not know a language.
+    """
+    if rows.texts is None:
+        raise ValueError("the rows have no texts")
+    others = [
+        row for row, text in enumerate(rows.texts) if _letters(text) and language_scores(text, wanted)[None] > 0.5
+    ]
+    if len(others) == rows.n_rows:
+        raise ValueError(f"no text is in {' or '.join(wanted)}")
+    kept = without(rows, others) if others else rows
+    return replace(kept, origins=rows.origins, n_other_languages=len(others))
 
 
 def language_scores(text: str, candidates: Sequence[str]) -> dict[str | None, float]:

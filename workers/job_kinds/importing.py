@@ -23,6 +23,7 @@ from app.store import tables
 from app.store.corpus import save_corpus
 from app.store.db import db_now
 from app.store.files import Files, files
+from app.store.languages import in_languages
 from app.store.row_statistics import statistics_of
 from workers.running.job_context import JobContext
 
@@ -81,9 +82,16 @@ def _delete_other_attempts(store: Files, folder: str, attempt: int) -> None:
 
 
 def parsed_file(path: Path, request: Mapping[str, Any]) -> Parsed:
-    """The rows of an uploaded file, read as a job's request says; raises FormatError."""
+    """The rows of an uploaded file, read as a job's request says; raises FormatError, InvalidInput."""
     most = MostUnpacked(settings().max_unpacked_bytes, settings().max_unpacked_ratio)
-    return parse(path, request["format"], ImportOptions.model_validate(request), most)
+    options = ImportOptions.model_validate(request)
+    parsed = parse(path, request["format"], options, most)
+    if not options.languages:
+        return parsed
+    try:
+        return in_languages(parsed, options.languages)
+    except ValueError as error:
+        raise InvalidInput("rows cannot be chosen by language", [Item(str(error), "/languages")]) from None
 
 
 def summary(kind: str, path: str, statistics: DatasetStatistics) -> dict[str, Any]:
