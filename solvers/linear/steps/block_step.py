@@ -18,6 +18,7 @@ from numba import njit
 from solvers.labels.costs import Costs, costs_of
 from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 from solvers.numerics.block_roots import box_root, simplex_root
+from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.rows import ALIGNMENT, PARTS, best_of_parts
 from solvers.numerics.scaling_search import LARGEST, note
 from solvers.numerics.simd import above_mask, largest, lowest_bit
@@ -217,6 +218,36 @@ def weighted_loss(f: Array, f_y: float, C: float, largest_loss: bool, terms: Flo
             note(1.0, pull, C, terms)
         return C * max(0.0, 1.0 + pull)
     return C * float(_summed(f, f_y, C, terms))
+
+
+@njit(inline="always")
+def certify_example(
+    i: int, y: int, f: Array, n_classes: int, C: float, largest_loss: bool, pool: Coefficients, gaps: Floats,
+    leads: Floats, terms: Floats, costs: Costs | None, multiple: float, margins: Floats, losses: float, total: float
+) -> tuple[float, float]:  # fmt: skip
+    """Add the weighted loss of example i, and its dual variables times their margins, to the sums.
+
+    Its gap goes to ``gaps``, and its lead to ``leads``. The scores f lose that of its own class.
+    """
+    f_y = np.float64(f[y])
+    f[y] = -np.inf
+    f[n_classes:] = -np.inf
+    leads[i] = f_y - largest(f)
+    if costs is None:
+        gaps[i] = weighted_loss(f, f_y, C, largest_loss, terms)
+    else:
+        gaps[i] = costly_loss(costs, y, f, f_y, C, multiple, largest_loss, margins, terms)
+    losses += gaps[i]
+    first = pool.start[i]
+    for t in range(first + 1, first + pool.length[i]):
+        if costs is None:
+            total -= pool.values[t]
+            gaps[i] += pool.values[t] * (1.0 - f_y + f[pool.classes[t]])
+        else:
+            margin = margins[pool.classes[t]]
+            total -= pool.values[t] * margin
+            gaps[i] += pool.values[t] * (margin - multiple * (f_y - f[pool.classes[t]]))
+    return losses, total
 
 
 @njit(cache=True, nogil=True)

@@ -11,13 +11,12 @@ from numba import njit
 from solvers.labels.costs import Costs, add_costs, cost_of
 from solvers.linear.layouts import dense_simd
 from solvers.linear.layouts.dense_simd import DenseRows, dot, dots
-from solvers.linear.steps.block_step import NEGLIGIBLE, candidates, costly_loss, solve, violation_of, weighted_loss
+from solvers.linear.steps.block_step import NEGLIGIBLE, candidates, certify_example, solve, violation_of
 from solvers.linear.visits import Progress, Task, Visits
 from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.coefficients import Coefficients
 from solvers.numerics.orders import live
 from solvers.numerics.rows import PARTS
-from solvers.numerics.simd import largest
 
 
 class Inner(NamedTuple):
@@ -169,24 +168,10 @@ def certify(
         if rows.squares[i] == 0.0:
             continue
         dots(W, rows.data, i, f)
-        f_y = np.float64(f[labels[i]])
-        f[labels[i]] = -np.inf
-        f[n_classes:] = -np.inf
-        leads[i] = f_y - largest(f)
-        if costs is None:
-            gaps[i] = weighted_loss(f, f_y, bounds[i], largest_loss, terms)
-        else:
-            gaps[i] = costly_loss(costs, labels[i], f, f_y, bounds[i], multiple, largest_loss, margins, terms)
-        losses += gaps[i]
-        first = pool.start[i]
-        for t in range(first + 1, first + pool.length[i]):
-            if costs is None:
-                total -= pool.values[t]
-                gaps[i] += pool.values[t] * (1.0 - f_y + f[pool.classes[t]])
-            else:
-                margin = margins[pool.classes[t]]
-                total -= pool.values[t] * margin
-                gaps[i] += pool.values[t] * (margin - multiple * (f_y - f[pool.classes[t]]))
+        losses, total = certify_example(
+            i, labels[i], f, n_classes, bounds[i], largest_loss, pool, gaps, leads, terms, costs, multiple, margins,
+            losses, total
+        )  # fmt: skip
     return losses, total
 
 
