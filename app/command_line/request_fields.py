@@ -92,6 +92,9 @@ def _parameter(name: str, info: FieldInfo, *, required: bool) -> inspect.Paramet
     if _is_name_or_list(plain):
         settings["metavar"] = "NAME|A,B,..."
         settings["help"] += " Write a single word with a trailing comma."
+    elif float in _kinds(plain):
+        words = [word for each in _kinds(plain) if get_origin(each) is Literal for word in get_args(each)]
+        settings["metavar"] = "|".join(["NUMBER", *words])
     elif get_origin(plain) is Literal:
         settings["metavar"] = "|".join(map(str, get_args(plain)))
     elif get_origin(plain) in (list, tuple):
@@ -119,9 +122,14 @@ def _plain(annotation: Any) -> Any:
     return annotation
 
 
+def _kinds(plain: Any) -> list[Any]:
+    """The types of a union, without None; of other types none."""
+    return [_plain(each) for each in get_args(plain)] if get_origin(plain) in (Union, types.UnionType) else []
+
+
 def _is_name_or_list(plain: Any) -> bool:
     """Whether a type is that of a name, or of a list of strings in its place."""
-    kinds = [_plain(each) for each in get_args(plain)] if get_origin(plain) in (Union, types.UnionType) else []
+    kinds = _kinds(plain)
     return str in kinds and any(get_origin(each) in (list, tuple) for each in kinds)
 
 
@@ -164,6 +172,11 @@ def _read(name: str, info: FieldInfo, value: Any) -> Any:
     if _is_name_or_list(plain):
         # a comma makes a list, of one where nothing follows it
         return [part.strip() for part in value.split(",") if part.strip()] if "," in value else value
+    if float in _kinds(plain):
+        try:
+            return float(value)
+        except ValueError:
+            return value  # a word, which the schema checks
     if get_origin(plain) not in (list, tuple):
         return value
     of_each = _plain(get_args(plain)[0])

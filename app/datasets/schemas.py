@@ -179,11 +179,12 @@ class ImportOptions(BaseModel):
             "nothing but these rows, for prediction."
         ),
     )
-    languages: tuple[Annotated[str, Field(pattern="^[a-z]{2}$")], ...] = Field(
+    languages: tuple[Annotated[str, Field(pattern="^[a-z]{2,3}$")], ...] = Field(
         default=(),
         max_length=20,
-        description="Keep only rows whose text is in these languages, as en, de: rows for which all other languages "
-        "together are more probable are left out and counted. Texts without letters stay. Default: all rows.",
+        description="Keep only rows whose text is in these languages, by their ISO 639 codes, as en,de: rows for which "
+        "all other languages together are more probable are left out and counted. Texts without letters stay. "
+        "Default: all rows.",
     )
     text_columns: tuple[_Column, ...] = Field(
         default=(),

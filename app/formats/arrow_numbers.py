@@ -82,22 +82,26 @@ class Numbers:
             self._note(values, column, rows, name, problems)
             return values[:, None]
         lengths = pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
-        width = self._widths[place]
+        width, there = self._widths[place], lengths >= 0
         if width is None:
-            width = self._widths[place] = int(max(lengths[0], 0))
+            first = lengths[there][:1] if self._keep_missing else lengths[:1]
+            width = self._widths[place] = int(max(first.max(initial=0), 0))
         if width > _MOST_FEATURES:
             raise row_error(
                 int(rows[0]), f"the list has {width:,} numbers; at most {_MOST_FEATURES:,} are allowed", name
             )
-        for k in np.flatnonzero(lengths != width).tolist():
+        wrong = (lengths != width) & there if self._keep_missing and width else lengths != width
+        for k in np.flatnonzero(wrong).tolist():
             found = "is missing" if lengths[k] < 0 else f"has {lengths[k]} numbers"
             problems.add(int(rows[k]), f"the list {found}, expected {width} as in the first row", name)
-        if (lengths != width).any():
+        if wrong.any():
             return np.zeros((len(rows), width))
         flat = column.flatten()
         values = floats(flat)
-        self._note(values, flat, np.repeat(rows, width), name, problems)
-        return values.reshape(len(rows), width)
+        self._note(values, flat, np.repeat(rows[there], width), name, problems)
+        block = np.full((len(rows), width), np.nan)
+        block[there] = values.reshape(int(there.sum()), width)
+        return block
 
     def _add_pairs(self, batch: pa.RecordBatch, rows: npt.NDArray[np.int64], problems: Problems) -> None:
         at = dict(zip(self._names, self._places, strict=True))

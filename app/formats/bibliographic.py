@@ -71,6 +71,7 @@ class RecordRows:
         self._labels = () if options.unlabelled else _specs(options.label_fields or LABEL_FIELDS, "label_fields")
         self._separator = options.label_separator
         self._wanted = ", ".join(options.text_fields or TEXT_FIELDS)
+        self._wanted_labels = "" if options.unlabelled else ", ".join(options.label_fields)
         self._rows, self._n_records = TextRows(), 0
 
     def add(self, record: Record) -> None:
@@ -95,6 +96,8 @@ class RecordRows:
         parsed = self._rows.build()
         if parsed is None:
             raise row_error(1, f"the file has no record with a text in {self._wanted}: name fields with text_fields")
+        if self._wanted_labels and not parsed.labels:
+            raise row_error(1, f"no record has a label in {self._wanted_labels}: name other fields with label_fields")
         return parsed
 
     def _lines(self, record: Record) -> list[str]:

@@ -131,6 +131,8 @@ class TableRows:
     def _elements(self, value: object, key: str, width: int | None) -> list[float]:
         if width is None:
             return [self._number(value, key)]
+        if value is None and self._keep_missing:
+            return [math.nan] * width
         if type(value) is not list or len(value) != width:
             found = f"a list of {len(value)}" if type(value) is list else type_name(value)
             raise RefusedError(f"{found}, expected a list of {counted(width, 'number')} as in the first row", key)

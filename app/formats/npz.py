@@ -136,7 +136,9 @@ def _labels(
     key = next((name for name in (options.label_column, *_LABELS) if name in arrays), None)
     if key is None:
         found = ", ".join(f"'{shorten(name)}'" for name in sorted(arrays)[:8])
-        raise row_error(1, f"no array '{shorten(options.label_column)}', label, labels or y; the file has {found}")
+        looked_for = ", ".join(f"'{shorten(name)}'" for name in dict.fromkeys([options.label_column, *_LABELS]))
+        detail = f"no array of labels ({looked_for}); the file has {found}; a second file is named by --labels"
+        raise row_error(1, detail)
     array = arrays[key]
     if array.ndim == 2 and array.shape[1] == 1:
         array = array.ravel()

@@ -100,7 +100,7 @@ def parse_separate_labels(archive: Archive, roles: Roles, options: ImportOptions
         features, labels, names = paths
         assert features is not None
         with _naming(roles.names):
-            of_columns = None if names is None else _lines(names)
+            of_columns = None if names is None else _distinct(_lines(names))
         with _naming(roles.labels):
             if labels is not None and _head(labels).lstrip().startswith(b"{"):
                 of_columns, labels = _json_names(labels), None
@@ -114,14 +114,10 @@ def parse_separate_labels(archive: Archive, roles: Roles, options: ImportOptions
 
 def _named(parsed: Parsed, of_columns: Sequence[str]) -> Parsed:
     """Rows of which each label is the number of a name."""
-    wrong = next((name for name in parsed.labels if not (name.isdigit() and int(name) < len(of_columns))), None)
-    if wrong is not None:
-        detail = f"the label '{shorten(wrong)}' is not a number from 0 to {len(of_columns) - 1}, the range of the names"
-        raise row_error(1, detail, "label")
+    members = _named_by_number(parsed.labels, of_columns)
     if parsed.label_indptr is None:
         parsed = replace(parsed, label_indptr=np.arange(len(parsed.y) + 1, dtype=np.int64))
     assert parsed.label_indptr is not None
-    members = [of_columns[int(name)] for name in parsed.labels]
     return _replaced(parsed, [members[at] for at in parsed.y.tolist()], parsed.label_indptr.tolist())
 
 
@@ -131,13 +127,15 @@ def _with_labels(
     head = _head(path)
     if binary_format(head) == "npz":
         Y = _npz_matrix(path, most)
-    elif _COUNTS.fullmatch(head.partition(b"\n")[0]):
+    elif _declares_rows(head, parsed.n_rows):
         Y = _text_matrix(path)
     else:
         sets = [line.split(options.label_separator) for line in _lines(path)]
         sets = [[name for name in map(str.strip, names) if name] for names in sets]
         _check_rows(parsed.n_rows, len(sets))
         names = [name for names in sets for name in names]
+        if of_columns is not None:
+            names = _named_by_number(names, of_columns)
         return _replaced(parsed, names, np.cumsum([0, *map(len, sets)]).tolist())
     _check_rows(parsed.n_rows, Y.shape[0])
     if of_columns is not None and len(of_columns) != Y.shape[1]:
@@ -145,6 +143,21 @@ def _with_labels(
     columns = Y.indices.tolist()
     names = [str(at) for at in columns] if of_columns is None else [of_columns[at] for at in columns]
     return _replaced(parsed, names, Y.indptr.tolist())
+
+
+def _declares_rows(head: bytes, n_rows: int) -> bool:
+    """Whether the first line has the shape of a matrix as text, and not two labels."""
+    first, _, rest = head.partition(b"\n")
+    counts = _COUNTS.fullmatch(first)
+    return counts is not None and (int(counts[1]) == n_rows or b":" in rest.partition(b"\n")[0])
+
+
+def _named_by_number(names: Sequence[str], of_columns: Sequence[str]) -> list[str]:
+    wrong = next((name for name in names if not (name.isdecimal() and int(name) < len(of_columns))), None)
+    if wrong is not None:
+        detail = f"the label '{shorten(wrong)}' is not a number from 0 to {len(of_columns) - 1}, the range of the names"
+        raise row_error(1, detail, "label")
+    return [of_columns[int(name)] for name in names]
 
 
 def _replaced(parsed: Parsed, names: Sequence[str], ends: Sequence[int]) -> Parsed:
@@ -257,6 +270,11 @@ def _json_names(path: Path) -> list[str]:
         if not isinstance(name, str | int):
             raise row_error(number, "a label has neither uid nor title")
         names.append(str(name))
+    return _distinct(names)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """The names of labels; raises FormatError where two are the same."""
     twice = repeated_name(names)
     if twice is not None:
         raise row_error(1, f"two labels are named '{shorten(twice)}'")

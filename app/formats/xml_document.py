@@ -9,7 +9,7 @@ from xml.sax.handler import ContentHandler
 from defusedxml.common import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
-from app.formats.table import row_error, shorten
+from app.formats.table import FormatError, row_error, shorten
 
 
 def read_xml(path: Path, handler: ContentHandler, namespaces: bool = False) -> None:
@@ -31,8 +31,10 @@ def read_xml(path: Path, handler: ContentHandler, namespaces: bool = False) -> N
         raise row_error(error.getLineNumber() or 1, f"not XML: {error.getMessage()}") from None
     except DefusedXmlException:
         raise row_error(parser.getLineNumber() or 1, "an entity is external and is not fetched") from None
-    except LookupError:
-        raise row_error(1, "not XML: the document's encoding is not supported") from None
+    except FormatError:
+        raise
+    except (LookupError, ValueError):  # expat knows encodings of one byte a character alone
+        raise row_error(1, "not XML: the document's encoding is not supported; save it as UTF-8") from None
 
 
 class _Parser(DefusedExpatParser):  # type: ignore[misc]

@@ -359,6 +359,13 @@ def test_an_upload_waits_until_the_dataset_is_ready(run: Run, canned: Canned, tm
     assert canned.asked[0].query == {"name": "papers", "format": "csv"}
 
 
+@pytest.mark.parametrize(("given", "sent"), [("0.5", 0.5), ("auto", "auto"), ("much", "much")])
+def test_an_option_takes_a_number_or_a_word(run: Run, canned: Canned, given: str, sent: float | str) -> None:
+    run("train", "papers", "--model", "topics", "--columns-vector-weight", given)
+    (body,) = [json.loads(asked.body) for asked in canned.asked if asked.body]
+    assert body["columns"] == {"vector_weight": sent}
+
+
 def test_an_upload_takes_labels_from_a_second_file(run: Run, canned: Canned, tmp_path: Path) -> None:
     for name in ("texts.csv", "labels.txt", "names.txt"):
         (tmp_path / name).write_text("a\n")

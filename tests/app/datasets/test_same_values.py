@@ -199,6 +199,24 @@ def test_lists_of_other_lengths_are_refused_with_their_lines(client: TestClient)
 
 
 @pytest.mark.parametrize("format", ["parquet", "jsonl"])
+def test_rows_may_lack_their_list_where_missing_numbers_are_kept(client: TestClient, format: str) -> None:
+    vectors = {**VECTORS, "v": [*VECTORS["v"][:14], None, None]}
+    options = {"text_columns": "text", "number_columns": "v", "missing": "keep"}
+    made = upload(client, "v", as_file(vectors, format), format, **options)
+    assert (made["state"], made["n_rows"]) == ("ready", 16), made["error"]
+    rows = client.get("/api/v1/datasets/v/rows", params={"offset": 13, "limit": 2}).json()["rows"]
+    assert [row["record"]["v.1"] for row in rows] == [0.0, None]
+    assert train(client, "v", "v", text={"min_df": 1})["state"] == "succeeded"
+    asked = {"instances": [{"record": {"text": "red apple"}}, {"record": {"text": "blue sea", "v": None}}]}
+    assert [each["label"] for each in answers(client, "v", asked)["predictions"]] == ["a", "b"]
+    wrong = {**vectors, "v": [*vectors["v"][:13], [1.0], None, None]}
+    refused = upload(client, "w", as_file(wrong, format), format, **options)
+    (fault,) = refused["error"]["errors"]
+    assert fault["row"] == 14
+    assert "expected" in fault["detail"]
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
 def test_a_file_for_a_model_has_lists_as_the_model_was_trained_on(client: TestClient, format: str) -> None:
     options = {"text_columns": "text", "number_columns": "v"}
     assert upload(client, "v", as_file(VECTORS, "parquet"), "parquet", **options)["state"] == "ready"

@@ -122,6 +122,21 @@ def test_subjects_in_rdf_are_addresses_names_or_refused(tmp_path: Path) -> None:
     assert "record 1 ('http://x/1'): its subject is the node 'b1' elsewhere in the file" in found[0][1]
 
 
+@pytest.mark.parametrize("encoding", ["GBK", "Shift_JIS", "UTF-7", "nonsense"])
+def test_other_encodings_of_several_bytes_are_refused(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a.xml").write_text(f'<?xml version="1.0" encoding="{encoding}"?>\n{OAI}')
+    with pytest.raises(FormatError, match="not XML: "):
+        parse(tmp_path / "a.xml", "dublin_core", ImportOptions())
+
+
+def test_a_field_that_no_record_has_is_no_field_of_labels(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(OAI)
+    with pytest.raises(FormatError) as refused:
+        read(tmp_path / "a.xml", label_fields=("subject@fr",))
+    assert "no record has a label in subject@fr: name other fields" in refused.value.errors[0].detail
+    assert read(tmp_path / "a.xml", unlabelled=True).labels == []
+
+
 def test_nothing_outside_of_the_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("secret")
     entity = f'<!DOCTYPE r [<!ENTITY x SYSTEM "{tmp_path}/other">]>'

@@ -192,7 +192,7 @@ MALFORMED: list[tuple[str, bytes, int, str | None, str]] = [
     ("arrow", arrow(label=AB, indices=[[0], [1, 1]], values=[[1.0], [1.0, 2.0]]), 2, "indices", "given twice"),
     ("arrow", b"label,x\na,1\n", 1, None, "the file does not begin like arrow"),
     ("npz", b"label,x\na,1\n", 1, None, "the file does not begin like npz"),
-    ("npz", npz(X=EYE), 1, None, "no array 'label', label, labels or y; the file has 'X'"),
+    ("npz", npz(X=EYE), 1, None, "no array of labels ('label', 'labels', 'y'); the file has 'X'; a second"),
     ("npz", npz(y=AB), 1, None, "expected X, or texts, or data with indices"),
     ("npz", npz(X=EYE, y=["a"]), 1, "y", "the shape (1,) and type <U1, expected (2,), as many as rows"),
     ("npz", npz(X=[1.0, 2.0], y=AB), 1, "X", "expected (n, n_features) of numbers"),

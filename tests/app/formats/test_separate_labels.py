@@ -74,6 +74,9 @@ def test_texts_have_the_labels_of_the_other_file(tmp_path: Path) -> None:
     assert lines.texts is not None
     assert list(lines.texts) == ["one", "", "three"]
     assert sets(lines) == [["a b", "c"], ["d"], []]
+    numbered = {"texts.txt": b"one\ntwo\nthree\n", "labels.txt": b"0 1\n1\n\n"}
+    assert sets(read(tmp_path, numbered)) == [["0", "1"], ["1"], []]
+    assert sets(read(tmp_path, numbered | {"output-items.txt": b"Fish\nSoup\n"})) == [["Fish", "Soup"], ["Soup"], []]
     raw = read(tmp_path, {"trn.json.gz": gzip.compress(RAW), "lbl.json": NAMES})
     assert raw.texts is not None
     assert list(raw.texts) == ["T\nC", "V\nD"]
@@ -88,6 +91,11 @@ def test_texts_have_the_labels_of_the_other_file(tmp_path: Path) -> None:
         ({"X.npz": npz(X), "Y.txt": b"4 4\n0:1\n\n\n"}, "'Y.txt': the first line declares 4 rows; the file has 3"),
         ({"X.npz": npz(X), "lbl.json": NAMES}, "'X.npz': the rows have no numbers of labels: add the file of labels"),
         ({"X.npz": npz(X), "Y.npz": npz(Y), "output-items.txt": b"a\n"}, "have 4 columns, and their file of names 1"),
+        ({"X.npz": npz(X), "Y.npz": npz(Y), "output-items.txt": b"a\nb\na\nd\n"}, "two labels are named 'a'"),
+        (
+            {"texts.txt": b"one\ntwo\n", "labels.txt": b"0\n2\n", "output-items.txt": b"a\nb\n"},
+            "'labels.txt': the label '2' is not a number from 0 to 1",
+        ),
         ({"trn.json": RAW, "lbl.json": NAMES[:31]}, "the label '1' is not a number from 0 to 0"),
     ],
 )
