@@ -216,7 +216,7 @@ class Machine(Solver[M]):
         if self.params.bias == 0 or not self.appends_constant:
             return fitted
         model = fitted.with_last_as_intercept(self.params.bias)
-        model.report = fitted.report
+        model.report = dict(fitted.report)
         return model
 
     def reported(self, problem: Problem, fitted: Model) -> Mapping[str, float]:

@@ -49,7 +49,7 @@ def lighter(model: Model, X: sp.csr_matrix) -> Model:
         return model
     if made is None:
         return model
-    made.report = model.report
+    made.report = dict(model.report)
     return made
 
 

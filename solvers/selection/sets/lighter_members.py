@@ -46,7 +46,7 @@ def lighter(model: Model) -> Model:
         return model
     few = _sparse(parts)
     found = SubtreeModel(model.tree, few, model.rule) if isinstance(model, SubtreeModel) else few
-    found.report = model.report
+    found.report = dict(model.report)
     return found
 
 
