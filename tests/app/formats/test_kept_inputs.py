@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
 from app.formats.hierarchies.bounds import Bounds
-from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.registry import HIERARCHY_FORMATS, parse_hierarchy
 from app.formats.registry import FORMATS, parse
 from app.formats.table import FormatError
 from app.hierarchies.schemas import HierarchyOptions
@@ -39,8 +39,9 @@ def test_a_kept_input_is_read_or_refused(path: Path) -> None:
 
 
 def test_every_format_has_an_input_that_is_read() -> None:
-    read = {path.suffix[1:] for path in DATASETS if path.stem == "good"}
-    assert read == set(FORMATS), "each format has a file tests/corpus/datasets/good.FORMAT, of two rows or more"
+    for paths, formats in ((DATASETS, FORMATS), (HIERARCHIES, HIERARCHY_FORMATS)):
+        read = {path.suffix[1:] for path in paths if path.stem == "good"}
+        assert read == set(formats), "each format has a file tests/corpus/KIND/good.FORMAT, of two rows or labels"
     for path in (*DATASETS, *HIERARCHIES):
         if path.stem == "good":
             assert _read(path, path.suffix[1:]) >= 2
