@@ -91,6 +91,8 @@ def _zip_file(archive: zipfile.ZipFile, name: str) -> BinaryIO:
 def _zip_sizes(archive: zipfile.ZipFile, most: MostUnpacked, path: Path) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for entry in archive.infolist():
+        if not entry.filename:
+            raise zipfile.BadZipFile("a file has no name")
         mode = entry.external_attr >> 16
         if stat.S_ISLNK(mode):
             raise row_error(1, f"'{shorten(entry.filename)}' in the archive is a link")
