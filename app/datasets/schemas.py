@@ -183,7 +183,7 @@ class ImportOptions(BaseModel):
         default=(),
         max_length=20,
         description="Keep only rows whose text is in these languages, by their ISO 639 codes, as en,de: rows for which "
-        "all other languages together are more probable are left out and counted. Texts without letters stay. "
+        "all other languages together are more probable are left out and counted. Texts of digits and signs stay. "
         "Default: all rows.",
     )
     text_columns: tuple[_Column, ...] = Field(
