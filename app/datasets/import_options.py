@@ -36,8 +36,13 @@ _REASONS = {
 }
 
 
+_WITHOUT_TEXTS = frozenset({"svmlight", "xmc", "npz"})
+
+
 def formats_of(name: str) -> frozenset[str]:
     """Return the formats that support an option."""
+    if name == "languages":
+        return frozenset(FORMATS) - _WITHOUT_TEXTS
     return frozenset(each for each, entry in FORMATS.items() if name not in _REASONS or name in entry.options)
 
 
@@ -55,6 +60,10 @@ def check_options(options: ImportOptions, format: str) -> None:
             if name == "weight_column" and format == "svmlight":
                 detail = "svmlight rows give their weight as cost:number, not in a column"
             raise InvalidInput("the format does not support this option", [Item(detail, f"/{name}")])
+    if options.languages and format in _WITHOUT_TEXTS:
+        raise InvalidInput(
+            "the format does not support this option", [Item(f"{format}: it has no texts", "/languages")]
+        )
     if options.label_columns and (options.unlabelled or options.label_separator or options.label_lists):
         raise InvalidInput(
             "label_columns are the only source of labels",

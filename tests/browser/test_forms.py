@@ -189,12 +189,24 @@ def test_the_form_asks_each_option_that_a_format_has_and_no_other(page: Any, ser
                 "without_label",
                 "label_type",
                 "merge_labels",
+                "languages",
                 "text_fields",
                 "label_fields",
                 "label_separator",
             },
         ),
-        ("marc", {"unlabelled", "without_label", "label_type", "merge_labels", "text_fields", "label_fields"}),
+        (
+            "marc",
+            {
+                "unlabelled",
+                "without_label",
+                "label_type",
+                "merge_labels",
+                "languages",
+                "text_fields",
+                "label_fields",
+            },
+        ),
     ):
         page.get_by_label("Format").select_option(format)
         assert shown() == options, format

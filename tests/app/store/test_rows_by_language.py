@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from asking import TestClient
+from asking import TestClient, problem
 from working import run, upload
 
 from app.formats.table import Parsed, Texts
@@ -75,7 +75,7 @@ def test_an_import_keeps_the_rows_of_a_language_and_counts_the_others(client: Te
     [
         (CONTENT, "jsonl", "qq", "unknown languages: qq"),
         (json.dumps(ROWS[0]).encode(), "jsonl", "fi", "no text is in fi"),
-        (b"a 1:1\nb 2:1\n", "svmlight", "en", "the rows have no texts"),
+        (b"label,x\na,1\nb,2\n", "csv", "en", "the rows have no texts"),
     ],
 )
 def test_a_choice_that_is_not_possible_is_refused(
@@ -84,3 +84,10 @@ def test_a_choice_that_is_not_possible_is_refused(
     failed = upload(client, "wrong", content, format, languages=languages)
     assert failed["state"] == "failed"
     assert detail in failed["error"]["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize("format", ["svmlight", "npz", "xmc"])
+def test_formats_without_texts_have_no_languages(client: TestClient, format: str) -> None:
+    params = {"name": "wrong", "format": format, "languages": "en"}
+    refused = client.post("/api/v1/datasets", params=params, content=b"a 1:1")
+    assert problem(refused, 422)["errors"][0]["detail"] == f"{format}: it has no texts"
