@@ -157,8 +157,8 @@ class Datasets:
         """
         if name is None and not is_path(data):
             raise ClientError("A table has no name of its own: give the dataset one, as in upload(table, 'papers')")
-        apart = labels is not None or label_names is not None
-        if apart and (is_address(data) or format is not None):
+        separate = labels is not None or label_names is not None
+        if separate and (is_address(data) or format is not None):
             raise ClientError("labels and label_names need a file of rows on this machine, and no format")
         if is_address(data):
             address = PurePosixPath(urlsplit(str(data)).path)
@@ -166,8 +166,8 @@ class Datasets:
             body = send_address(self._transport, "/datasets", str(data), ImportOptions, query)
             return self._dataset(self._transport.parsed(DatasetBody, body))
         require_columns(data, options)
-        of_rows, of_labels = (None if path is None else Path(path) for path in (labels, label_names))
-        with as_file(data) as rows, with_labels(rows, of_rows, of_labels) as file:
+        label_files = [None if path is None else Path(path) for path in (labels, label_names)]
+        with as_file(data) as rows, with_labels(rows, *label_files) as file:
             name = name or file.name.partition(".")[0]
             if options.get("resume") is None and is_large(file):
                 self._require_free(name)

@@ -62,8 +62,8 @@ def upload(
             made = client.datasets.upload(path, name, cast(DatasetFormat | None, format), progress=False, **options)
             _show(made.wait(progress=False) if wait else made, json)
         return
-    beside = {"labels": labels, "label_names": label_names}
-    _upload_file(Path(path), name, format, wait, options | {"resume": resume}, beside, json)
+    label_files = {"labels": labels, "label_names": label_names}
+    _upload_file(Path(path), name, format, wait, options | {"resume": resume}, label_files, json)
 
 
 def _upload_file(
@@ -72,19 +72,19 @@ def _upload_file(
     format: str | None,
     wait: bool,
     options: dict[str, Any],
-    beside: Mapping[str, Any],
+    label_files: Mapping[str, Any],
     json: bool,
 ) -> None:
-    out, has_labels = console(json), not any(beside.values())
-    if has_labels and not json and shows_columns(path, format, options):
+    out, has_own_labels = console(json), not any(label_files.values())
+    if has_own_labels and not json and shows_columns(path, format, options):
         with Client() as client:
             options |= proposed_options(client, path, format, options, out)
-    labels = chosen_label_column(path, format, options) if has_labels else None
+    labels = chosen_label_column(path, format, options) if has_own_labels else None
     if labels is not None:
         options["label_column"] = labels
     with Client() as client, out.status("Uploading"):
         dataset = client.datasets.upload(
-            path, name or name_of(path), cast(DatasetFormat | None, format), progress=False, **beside, **options
+            path, name or name_of(path), cast(DatasetFormat | None, format), progress=False, **label_files, **options
         )
         if wait:
             dataset.wait(progress=False)

@@ -16,6 +16,7 @@ _REASONS = {
     "label_separator": "rows with several labels use lists",
     "label_lists": "its labels are never lists",
     "without_label": "its rows always have labels",
+    "languages": "it has no texts",
     "text_columns": "it has no text columns",
     "text_fields": "its rows are not bibliographic records",
     "label_fields": "its rows are not bibliographic records",
@@ -41,9 +42,13 @@ _WITHOUT_TEXTS = frozenset({"svmlight", "xmc", "npz"})
 
 def formats_of(name: str) -> frozenset[str]:
     """Return the formats that support an option."""
+    return frozenset(format for format in FORMATS if _supports(format, name))
+
+
+def _supports(format: str, name: str) -> bool:
     if name == "languages":
-        return frozenset(FORMATS) - _WITHOUT_TEXTS
-    return frozenset(each for each, entry in FORMATS.items() if name not in _REASONS or name in entry.options)
+        return format not in _WITHOUT_TEXTS
+    return name not in _REASONS or name in FORMATS[format].options
 
 
 def check_options(options: ImportOptions, format: str) -> None:
@@ -55,15 +60,11 @@ def check_options(options: ImportOptions, format: str) -> None:
     """
     default = ImportOptions()
     for name, reason in _REASONS.items():
-        if name not in FORMATS[format].options and getattr(options, name) != getattr(default, name):
+        if not _supports(format, name) and getattr(options, name) != getattr(default, name):
             detail = f"{format}: {reason}"
             if name == "weight_column" and format == "svmlight":
                 detail = "svmlight rows give their weight as cost:number, not in a column"
             raise InvalidInput("the format does not support this option", [Item(detail, f"/{name}")])
-    if options.languages and format in _WITHOUT_TEXTS:
-        raise InvalidInput(
-            "the format does not support this option", [Item(f"{format}: it has no texts", "/languages")]
-        )
     if options.label_columns and (options.unlabelled or options.label_separator or options.label_lists):
         raise InvalidInput(
             "label_columns are the only source of labels",
