@@ -86,6 +86,13 @@ PAGES = (
         ),
     ),
     Page(
+        "languages",
+        "Is a model for each language better than one for all?",
+        "`subjects` on records in German or English: words of all texts, lemmas of both languages, and `by_language`.",
+        ("bench_languages",),
+        (),
+    ),
+    Page(
         "vectors",
         "What do vectors of one's own add to texts?",
         "A linear machine on words, on vectors, and on both with several weights of the vectors.",

@@ -100,7 +100,7 @@ def _parameter(name: str, info: FieldInfo, *, required: bool) -> inspect.Paramet
     elif get_origin(plain) in (list, tuple):
         settings["metavar"] = "A,B,..."
     elif get_origin(plain) is dict:
-        settings["metavar"] = "JSON" if _of_objects(plain) else "NAME=VALUE,..."
+        settings["metavar"] = f"{'A,B,...|' * _takes_names(plain)}JSON" if _of_objects(plain) else "NAME=VALUE,..."
     elif kind is bool:
         settings["show_default"] = False
     if required:
@@ -148,6 +148,11 @@ def _of_objects(plain: Any) -> bool:
     return isinstance(value, type) and issubclass(value, BaseModel)
 
 
+def _takes_names(plain: Any) -> bool:
+    """Whether the schema has a default for each name of a mapping of models, so that names are enough."""
+    return hasattr(_plain(get_args(plain)[1]), "of")
+
+
 def param_of(text: str) -> tuple[str, Any]:
     """Name and value of a text as ``NAME=VALUE``; what is no JSON is a string."""
     name, sign, value = text.partition("=")
@@ -163,6 +168,8 @@ def _read(name: str, info: FieldInfo, value: Any) -> Any:
     plain = _plain(info.annotation)
     hint = f"--{name.replace('_', '-')}"
     if get_origin(plain) is dict and _of_objects(plain):
+        if _takes_names(plain) and not value.lstrip().startswith("{"):
+            return [part.strip() for part in value.split(",")]
         try:
             return orjson.loads(value)
         except orjson.JSONDecodeError:

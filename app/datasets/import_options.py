@@ -131,8 +131,8 @@ def with_language(recipe: TextRecipe, statistics: DatasetStatistics, pointer: st
             shares = [] if statistics.languages is None else statistics.languages.shares
             detail = (
                 f"{field} is for {', '.join(sorted(of))}, but {shares[0].share:.0%} of the texts are in the language "
-                f"{shares[0].language}: choose it for that language, leave it out, or set the language of the texts "
-                f"(language={min(of)})"
+                f"{shares[0].language}: choose it for that language, or leave it out"
+                f"{'' if recipe.by_language else f', or set the language of the texts (language={min(of)})'}"
             )
             raise _fault(detail, f"{pointer}/{field}")
     return recipe
@@ -151,6 +151,8 @@ def _check_fields(recipe: TextRecipe, statistics: DatasetStatistics, pointer: st
 
 
 def _resolved(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str) -> TextRecipe:
+    if recipe.by_language:
+        return _with_own_stop_words(recipe)
     if "auto" not in (recipe.stop_words, recipe.language):
         return recipe
     field = "stop_words" if recipe.stop_words == "auto" else "language"
@@ -175,6 +177,18 @@ def _resolved(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str) -
     return recipe
 
 
+def _with_own_stop_words(recipe: TextRecipe) -> TextRecipe:
+    """Recipe with each language's own list in the place of auto; none where there is no list."""
+    own = {
+        language: each.model_copy(update={"stop_words": stop_language(language) or ()})
+        if "auto" in (each.stop_words, each.stop_words or recipe.stop_words)
+        else each
+        for language, each in recipe.by_language.items()
+    }
+    shared = () if recipe.stop_words == "auto" else recipe.stop_words
+    return recipe.model_copy(update={"by_language": own, "stop_words": shared})
+
+
 def _languages(recipe: TextRecipe) -> dict[str, set[str]]:
     """The languages of stop words, stems and lemmas."""
     found: dict[str, set[str]] = {}
@@ -184,6 +198,8 @@ def _languages(recipe: TextRecipe) -> dict[str, set[str]]:
         found["stem"] = {stem_language(recipe.stem)}
     if recipe.lemmas:
         found["lemmas"] = set(recipe.lemmas)
+    if recipe.by_language:
+        found["by_language"] = set(recipe.by_language)
     return found
 
 

@@ -1,7 +1,7 @@
 """Schemas of recipes: how texts and tables become features."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self, cast, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, cast, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
@@ -30,6 +30,19 @@ STOP_LANGUAGES = {
     "sl": "slovenian", "so": "somali", "st": "sotho", "sv": "swedish", "sw": "swahili", "tl": "tagalog",
     "tr": "turkish", "uk": "ukrainian", "ur": "urdu", "vi": "vietnamese", "yo": "yoruba", "zu": "zulu",
 }  # fmt: skip
+# those that the detector of languages knows
+DETECTED_LANGUAGES = frozenset({
+    "ace", "af", "am", "an", "ar", "ary", "arz", "as", "az", "ba", "bcl", "be", "bg", "bn", "br", "bs", "ca", "crh",
+    "cs", "cy", "da", "de", "dz", "el", "en", "eo", "es", "et", "eu", "ext", "fa", "fi", "fo", "fr", "fuv", "fy",
+    "ga", "gcf", "gcr", "gd", "gl", "gom", "grc", "gu", "gug", "guw", "ha", "hbo", "he", "hi", "hr", "ht", "hu",
+    "hy", "id", "ig", "is", "it", "ja", "jv", "ka", "kab", "kik", "kk", "km", "kn", "ko", "ku", "ky", "la", "lb",
+    "lg", "lij", "ln", "lo", "lt", "ltg", "lv", "mg", "mk", "ml", "mn", "mr", "ms", "mt", "my", "ne", "nl", "nn",
+    "no", "nso", "oc", "om", "or", "pa", "pcm", "pl", "ps", "pt", "qu", "ro", "ru", "rw", "sa", "sdh", "se", "si",
+    "sk", "sl", "sn", "so", "sq", "sr", "st", "sv", "sw", "ta", "te", "tg", "th", "tk", "tl", "tr", "tt", "ug",
+    "uk", "ur", "uz", "uzs", "vec", "vi", "vo", "wa", "wuu", "xh", "yo", "yue", "zh", "zu",
+})  # fmt: skip
+# texts in none of a recipe's languages
+OTHER_LANGUAGE = "other"
 _BY_NAME = {name: code for code, name in STOP_LANGUAGES.items()} | {"nb": "no", "nn": "no"}
 
 
@@ -59,6 +72,7 @@ def shortened(tag: str) -> Iterator[str]:
         subtags.pop()
 
 
+_Recipe = TypeVar("_Recipe", "LanguageRecipe", "TextRecipe")
 _Word = Annotated[str, Field(min_length=1, max_length=100)]
 StopWords = Annotated[
     Annotated[str, Field(json_schema_extra={"enum": ["auto", *STOP_LANGUAGES, *_BY_NAME]}), Tag("language")]
@@ -100,6 +114,68 @@ class FieldRecipe(BaseModel):
     ngram_max: int | None = Field(default=None, ge=1, le=3)
     prefix: int | None = Field(default=None, ge=2, le=20)
     char_ngrams: CharacterLengths | None = None
+
+
+def _of_language(given: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """The code of a list of stop words."""
+    if not isinstance(given, str) or given == "auto":
+        return given
+    code = stop_language(given)
+    if code is None:
+        known = ", ".join(f"{code} ({name})" for code, name in STOP_LANGUAGES.items())
+        raise ValueError(
+            "unknown list of stop words: give a list of words (on the command line, a comma follows a single "
+            f"word), auto, or one of {known}"
+        )
+    return code
+
+
+def _stem_by_tag(given: Any) -> Any:
+    """Replace a language tag by the stemmer's name; the schema checks anything else."""
+    names = (STOP_LANGUAGES.get(tag, tag) for tag in shortened(given)) if isinstance(given, str) else ()
+    return next((name for name in names if name in get_args(Stemmer)), given)
+
+
+def _lemmas_by_tag(given: Any) -> Any:
+    """Shorten language tags to those with a dictionary: pt for pt-BR."""
+    if not isinstance(given, list | tuple):
+        return given
+    known = get_args(Lemmas)
+    return tuple(
+        next((tag for tag in shortened(each) if tag in known), each) if isinstance(each, str) else each
+        for each in given
+    )
+
+
+def _require_one_form(recipe: _Recipe) -> _Recipe:
+    if recipe.stem is not None and recipe.lemmas:
+        raise ValueError("give stem or lemmas, not both")
+    return recipe
+
+
+class LanguageRecipe(BaseModel):
+    """How texts in one language are read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    stop_words: StopWords = ()
+    stem: Stemmer | None = None
+    lemmas: tuple[Lemmas, ...] = Field(default=(), max_length=8)
+
+    _stop_list = field_validator("stop_words")(_of_language)
+    _stemmer = field_validator("stem", mode="before")(_stem_by_tag)
+    _dictionaries = field_validator("lemmas", mode="before")(_lemmas_by_tag)
+
+    @classmethod
+    def of(cls, language: str) -> Self:
+        """Lemmas where there is a dictionary of the language, else stems where there is a stemmer."""
+        lemmas = {"no": "nb", "hr": "hbs", "sr": "hbs", "bs": "hbs"}.get(language, language)
+        if lemmas in get_args(Lemmas):
+            return cls(lemmas=(cast(Lemmas, lemmas),))
+        stem = _stem_by_tag(language)
+        return cls(stem=stem if stem in get_args(Stemmer) else None)
+
+    _one_form = model_validator(mode="after")(_require_one_form)
 
 
 class TextRecipe(BaseModel):
@@ -201,6 +277,14 @@ class TextRecipe(BaseModel):
         "normalization and unspaced have no effect.",
     )
 
+    by_language: dict[str, LanguageRecipe] = Field(
+        default={},
+        max_length=20,
+        description="Keep the terms of these languages apart, which makes a model for each language in one version: "
+        "each paragraph is read with the lemmas, stems and stop words of its own language, and answers name the "
+        "language. Texts in none of them are a language of their own. A list of languages, such as fi,sv,en, takes "
+        "each one's lemmas, or stems if there is no dictionary.",
+    )
     fields: dict[Annotated[str, Field(min_length=1)], FieldRecipe] = Field(
         default={},
         max_length=100,
@@ -208,43 +292,32 @@ class TextRecipe(BaseModel):
         "are then weighted on their own. Default: the columns are joined into one text.",
     )
 
-    @field_validator("stop_words")
-    @classmethod
-    def _of_language(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        if not isinstance(given, str) or given == "auto":
-            return given
-        code = stop_language(given)
-        if code is None:
-            known = ", ".join(f"{code} ({name})" for code, name in STOP_LANGUAGES.items())
-            raise ValueError(
-                "unknown list of stop words: give a list of words (on the command line, a comma follows a single "
-                f"word), auto, or one of {known}"
-            )
-        return code
+    _stop_list = field_validator("stop_words")(_of_language)
+    _stemmer = field_validator("stem", mode="before")(_stem_by_tag)
+    _dictionaries = field_validator("lemmas", mode="before")(_lemmas_by_tag)
 
-    @field_validator("stem", mode="before")
+    @field_validator("by_language", mode="before", json_schema_input_type=list[str] | dict[str, LanguageRecipe | None])
     @classmethod
-    def _stem_by_tag(cls, given: Any) -> Any:
-        """Replace a language tag by the stemmer's name; the schema checks anything else."""
-        names = (STOP_LANGUAGES.get(tag, tag) for tag in shortened(given)) if isinstance(given, str) else ()
-        return next((name for name in names if name in get_args(Stemmer)), given)
-
-    @field_validator("lemmas", mode="before")
-    @classmethod
-    def _lemmas_by_tag(cls, given: Any) -> Any:
-        """Shorten language tags to those with a dictionary: pt for pt-BR."""
-        if not isinstance(given, list | tuple):
+    def _by_default(cls, given: Any) -> Any:
+        """Replace a list of languages, or null for one of them, by their default recipes."""
+        languages = dict.fromkeys(given) if isinstance(given, list | tuple) else given
+        if not isinstance(languages, dict) or not all(isinstance(each, str) for each in languages):
             return given
-        known = get_args(Lemmas)
-        return tuple(
-            next((tag for tag in shortened(each) if tag in known), each) if isinstance(each, str) else each
-            for each in given
-        )
+        unknown = sorted(set(languages) - DETECTED_LANGUAGES)
+        if unknown:
+            known = ", ".join(sorted(DETECTED_LANGUAGES))
+            raise ValueError(f"unknown languages: {', '.join(unknown)}; known are {known}")
+        return {each: LanguageRecipe.of(each) if own is None else own for each, own in languages.items()}
+
+    _one_form = model_validator(mode="after")(_require_one_form)
 
     @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        if self.stem is not None and self.lemmas:
-            raise ValueError("give stem or lemmas, not both")
+    def _one_language(self) -> Self:
+        if self.by_language and (self.stem or self.lemmas or self.language):
+            raise ValueError(
+                "by_language has the stem, lemmas and case folding of each language: leave out stem, lemmas and "
+                "language"
+            )
         return self
 
     @model_validator(mode="after")
@@ -252,6 +325,15 @@ class TextRecipe(BaseModel):
         if self.hash_features is not None and self.max_features is not None:
             raise ValueError("give max_features or hash_features, not both")
         return self
+
+    def of_language(self, language: str) -> "TextRecipe":
+        """The recipe of texts in one of the languages; words stay as they are in other languages."""
+        own = self.by_language.get(language)
+        if own is None:
+            return self.model_copy(update={"by_language": {}})
+        words = own.stop_words or self.stop_words
+        forms = {"stem": own.stem, "lemmas": own.lemmas, "stop_words": words}
+        return self.model_copy(update={"by_language": {}, "language": language, **forms})
 
     def of_field(self, name: str) -> "TextRecipe":
         """The recipe of one text column."""

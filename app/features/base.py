@@ -64,6 +64,9 @@ class Features(Protocol):
     def known_terms(self, indices: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
         """Which features of a row are terms that texts of the training rows have; None where rows have no text."""
 
+    def text_language(self, instance: Instance) -> str | None:
+        """The language in which most of an instance's text is read, where languages have terms of their own."""
+
     def params_json(self) -> dict[str, Any]:
         """What load_features needs beside the arrays, as JSON values."""
 

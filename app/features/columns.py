@@ -89,6 +89,9 @@ class SparseFeatures:
     def known_terms(self, indices: npt.NDArray[np.int32]) -> None:
         """None: rows have no text."""
 
+    def text_language(self, instance: Instance) -> None:
+        """None: an instance has no text."""
+
     def params_json(self) -> dict[str, Any]:
         """The number of features."""
         return {"n_features": self._n_given}

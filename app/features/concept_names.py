@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix
 
 from app.datasets.recipe_schemas import TextRecipe
 from app.features.base import Row
+from app.features.by_language import finds_in, recipes_by_language, term_of
 from app.features.names import pack_names, unpack_names
 from app.features.terms import TermColumns
 from app.features.words import Words
@@ -34,10 +35,11 @@ _LEAST_PART, _MOST_REMEMBERED = 4, 1 << 17
 
 
 class ConceptName(NamedTuple):
-    """A name of the concept with a number."""
+    """A name of the concept with a number, in one of the recipe's languages."""
 
     concept: int
     name: str
+    language: str = ""
 
 
 class _Words:
@@ -76,9 +78,9 @@ class ConceptNames:
     """
 
     def __init__(self, recipe: TextRecipe, fields: Sequence[str], lexicon: Lexicon, shown: list[str]) -> None:
-        self._words, self._lexicon, self._shown = Words(recipe), lexicon, shown
+        self._lexicon, self._shown = lexicon, shown
         self._rows = MatchRows(lexicon, len(shown))
-        self._parts: dict[str, tuple[int, ...]] = {}
+        self._parts: dict[tuple[str, str], tuple[int, ...]] = {}
         recipes = [recipe.of_field(name) for name in fields] if fields else [recipe]
         self._columns = [TermColumns(each, lambda _: None) for each in recipes]
         self._has_title = bool(fields)
@@ -88,8 +90,13 @@ class ConceptNames:
         cls, recipe: TextRecipe, fields: Sequence[str], names: Iterable[ConceptName], shown: Sequence[str]
     ) -> ConceptNames:
         """Index names; ``shown`` has one for each concept."""
-        words = Words(recipe)
-        lexicon = Lexicon.build(Name(each.concept, words_of_name(words, each.name)) for each in names)
+        words = {language: Words(own) for language, own in recipes_by_language(recipe).items()}
+        lexicon = Lexicon.build(
+            Name(
+                each.concept, [term_of(each.language, word) for word in words_of_name(words[each.language], each.name)]
+            )
+            for each in names
+        )
         return cls(recipe, fields, lexicon, list(shown))
 
     @classmethod
@@ -140,13 +147,16 @@ class ConceptNames:
         """The columns of the names in a row's texts, ascending, and their values."""
         words, sentence, n_title = _Words(), 0, 0
         for at, columns in enumerate(self._columns):
-            for piece in _SENTENCES.split(columns.read(texts[at])):
-                for some in self._words.split(piece):
-                    for word in some:
-                        self._add(word, sentence, words)
-                sentence += 1
-                if (at == 0 and self._has_title) or not (n_title or self._has_title):
-                    n_title = words.n
+            text = columns.read(texts[at])
+            for part in columns.parts(text):
+                own = columns.of_language[part.language].words
+                for piece in _SENTENCES.split(part.of(text)):
+                    for some in own.split(piece):
+                        for word in some:
+                            self._add(word, sentence, words, part.language, own)
+                    sentence += 1
+                    if (at == 0 and self._has_title) or not (n_title or self._has_title):
+                        n_title = words.n
         return self._rows.row(self._match(words), words.n, n_title)
 
     def matches(self, rows: Iterable[str] | Iterable[Sequence[str]]) -> csr_matrix[np.float64]:
@@ -173,49 +183,51 @@ class ConceptNames:
         words, spans, sentence = _Words(), list[tuple[int, int]](), 0
         begins = np.cumsum([0, *(len(text) + 1 if text else 0 for text in texts)]).tolist()
         for field, columns in enumerate(self._columns):
-            read, at = columns.excerpt(texts[field]), 0
-            text = read.text
-            bounds = [*((match.start(), match.end()) for match in _SENTENCES.finditer(text)), (len(text), len(text))]
-            for stop, following in bounds:
-                piece = text[at:stop]
-                origins = self._words.reader.origins(piece)
-                for word, begin, end in chain(*self._words.placed(piece)):
-                    self._add(word, sentence, words)
-                    first, last = (begin, end) if origins is None else (origins[begin][0], origins[end - 1][1])
-                    first, last = read.place(at + first, at + last)
-                    spans.append((begins[field] + first, begins[field] + last))
-                sentence += 1
-                at = following
+            read = columns.excerpt(texts[field])
+            for part in columns.parts(read.text):
+                text, at = part.of(read.text), 0
+                own = columns.of_language[part.language].words
+                stops = [(match.start(), match.end()) for match in _SENTENCES.finditer(text)]
+                for stop, following in [*stops, (len(text), len(text))]:
+                    piece = text[at:stop]
+                    origins = own.reader.origins(piece)
+                    for word, begin, end in chain(*own.placed(piece)):
+                        self._add(word, sentence, words, part.language, own)
+                        first, last = (begin, end) if origins is None else (origins[begin][0], origins[end - 1][1])
+                        first, last = read.place(part.begin + at + first, part.begin + at + last)
+                        spans.append((begins[field] + first, begins[field] + last))
+                    sentence += 1
+                    at = following
         return self._match(words), spans
 
-    def _add(self, word: str, sentence: int, words: _Words) -> None:
+    def _add(self, word: str, sentence: int, words: _Words, language: str, own: Words) -> None:
         """Add a word, and the parts of a compound in the same place."""
-        number = self._lexicon.tokens.get(word, -1)
+        number = self._lexicon.tokens.get(term_of(language, word), -1)
         words.add(number, sentence, False)
         if len(word) >= 2 * _LEAST_PART:
-            for part in self._parts_of(word):
+            for part in self._parts_of(word, language, own):
                 if part != number:
                     words.add(part, sentence, True)
         words.n += 1
 
-    def _parts_of(self, word: str) -> tuple[int, ...]:
+    def _parts_of(self, word: str, language: str, own: Words) -> tuple[int, ...]:
         """The longest known word at a word's end, and the longest at its beginning, as it is or in its form."""
-        found = self._parts.get(word)
+        found = self._parts.get((language, word))
         if found is None:
-            find, parts = self._lexicon.tokens.get, []
+            find, parts = finds_in(language, self._lexicon.tokens.get), list[int]()
             for at in range(_LEAST_PART, len(word) - _LEAST_PART + 1):
                 if (number := find(word[at:])) is not None:
                     parts.append(number)
                     break
             for at in range(len(word) - _LEAST_PART, _LEAST_PART - 1, -1):
-                forms = (*self._words.split(word[:at])[0][:1], word[:at])
+                forms = (*own.split(word[:at])[0][:1], word[:at])
                 number = next((n for form in forms if (n := find(form)) is not None), None)
                 if number is not None:
                     parts.append(number)
                     break
             found = tuple(parts)
             if len(self._parts) < _MOST_REMEMBERED:
-                self._parts[word] = found
+                self._parts[language, word] = found
         return found
 
     def _match(self, words: _Words) -> Matches:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from app.datasets.recipe_schemas import FieldRecipe, TextRecipe
+from app.features.by_language import main_language
 from app.features.text import TextFeatures
 
 
@@ -70,6 +71,11 @@ class FieldFeatures:
     def known_terms(self, indices: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """As of one text."""
         return self._text.known_terms(indices)
+
+    def language(self, *texts: str) -> str | None:
+        """The language of most of a row's texts, where languages have terms of their own."""
+        read = [columns.read(text) for text, columns in zip(texts, self._columns, strict=True)]
+        return main_language(read, tuple(self.params.by_language))
 
     def spans(self, texts: Sequence[str], indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
         """Where terms occur in a row's texts, when those that are not empty are joined by line breaks."""

@@ -58,7 +58,7 @@ class _WithNames(Generic[_Features]):
         return self._terms
 
     @property
-    def params(self) -> TextRecipe:
+    def text_recipe(self) -> TextRecipe:
         """The recipe of the texts."""
         return self._terms.text_recipe
 
@@ -93,6 +93,14 @@ class _WithNames(Generic[_Features]):
         known, of_terms = self._names.known(at), at < 0
         known[of_terms] = self._terms.known_terms(indices[of_terms])
         return known
+
+    def text_language(self, instance: Instance) -> str | None:
+        """As of the features without names."""
+        return self._terms.text_language(instance)
+
+    def language(self, *texts: str) -> str | None:
+        """As of the features without names."""
+        return self._terms.language(*texts)
 
     def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
         """The places of terms and names in the instance's text: beginnings and ends, in characters."""

@@ -67,6 +67,9 @@ class ScaledFeatures:
     def known_terms(self, indices: npt.NDArray[np.int32]) -> None:
         """None: rows have no text."""
 
+    def text_language(self, instance: Instance) -> None:
+        """None: an instance has no text."""
+
     def params_json(self) -> dict[str, Any]:
         """The number of features, and the recipe."""
         return self._given.params_json() | {"recipe": self._recipe.model_dump(mode="json")}

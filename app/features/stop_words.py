@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from app.datasets.recipe_schemas import TextRecipe
+from app.datasets.recipe_schemas import OTHER_LANGUAGE, TextRecipe
 from app.features.reading import reader
 
 
@@ -24,11 +24,16 @@ def with_stop_words(recipe: TextRecipe) -> TextRecipe:
     recipe : TextRecipe
         Its `stop_words` are words, or a language, but not auto, which a dataset makes a language of.
     """
+    if recipe.by_language:
+        words = {name: with_stop_words(recipe.of_language(name)).stop_words for name in recipe.by_language}
+        own = {name: each.model_copy(update={"stop_words": words[name]}) for name, each in recipe.by_language.items()}
+        other = with_stop_words(recipe.of_language(OTHER_LANGUAGE)).stop_words
+        return recipe.model_copy(update={"by_language": own, "stop_words": other})
     if not isinstance(recipe.stop_words, str):
         return recipe
     read = reader(recipe.model_dump(mode="json") | {"language": recipe.text_language}).read
-    words = {word for listed in _listed(recipe.stop_words) for word in _pieces(read, listed)}
-    return recipe.model_copy(update={"stop_words": tuple(sorted(words)), "language": recipe.text_language})
+    cut = {word for listed in _listed(recipe.stop_words) for word in _pieces(read, listed)}
+    return recipe.model_copy(update={"stop_words": tuple(sorted(cut)), "language": recipe.text_language})
 
 
 def _pieces(read: Callable[[str], tuple[list[str], list[str]]], listed: str) -> list[str]:

@@ -183,6 +183,14 @@ class TableFeatures:
         known[known] = self._text.known_terms(indices[known] - self._first_term)
         return known
 
+    def text_language(self, instance: Instance) -> str | None:
+        """Of the record's texts."""
+        return self.language(*self.texts_of(instance))
+
+    def language(self, *texts: str) -> str | None:
+        """Of the texts of a row's `fields`, or of all as one."""
+        return None if self._text is None else self._text.language(*texts)
+
     def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
         """Where terms occur in the record's text; several texts count as one, joined by line breaks."""
         if self._text is None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_matrix, vstack
 
-from app.features.terms import TermColumns
+from app.features.terms import LanguageColumns, TermColumns
 
 Indices = npt.NDArray[np.int64]
 _AS_WRITTEN = bytes(c if c < 128 and (chr(c).isalnum() or c == ord("_")) else ord(" ") for c in range(256))
@@ -64,6 +64,21 @@ def widened(counts: csr_matrix[np.float64], n_columns: int) -> csr_matrix[np.flo
 
 def _counted(texts: Sequence[str], columns: TermColumns) -> csr_matrix[np.float64]:
     """How often each column is in each text, shape (n_texts, largest column + 1), from `columns.find_all`."""
+    if not columns.params.by_language:
+        return _summed(*_found_all(texts, columns.of_language[""]), len(texts))
+    rows: dict[str, list[int]] = {language: [] for language in columns.of_language}
+    parts: dict[str, list[str]] = {language: [] for language in columns.of_language}
+    for row, text in enumerate(texts):
+        for part in columns.parts(text):
+            rows[part.language].append(row)
+            parts[part.language].append(part.of(text))
+    found = {language: _found_all(parts[language], own) for language, own in columns.of_language.items()}
+    own_rows = [np.array(rows[language], np.int64)[at] for language, (at, _) in found.items()]
+    return _summed(np.concatenate(own_rows), np.concatenate([column for _, column in found.values()]), len(texts))
+
+
+def _found_all(texts: Sequence[str], columns: LanguageColumns) -> tuple[Indices, Indices]:
+    """The text and the column of each term."""
     ascii = np.fromiter(map(columns.ascii_alike, texts), bool, len(texts))
     rows, found = _of_ascii([texts[at] for at in np.flatnonzero(ascii).tolist()], columns)
     all_rows, all_found = [np.flatnonzero(ascii)[rows]], [found]
@@ -71,8 +86,7 @@ def _counted(texts: Sequence[str], columns: TermColumns) -> csr_matrix[np.float6
         of_text = np.array(columns.find_all(texts[other]), dtype=np.int64)
         all_rows.append(np.full(len(of_text), other))
         all_found.append(of_text)
-    row, column = np.concatenate(all_rows), np.concatenate(all_found)
-    return _summed(row, column, len(texts))
+    return np.concatenate(all_rows), np.concatenate(all_found)
 
 
 def _summed(row: Indices, column: Indices, n_rows: int) -> csr_matrix[np.float64]:
@@ -88,7 +102,7 @@ def _summed(row: Indices, column: Indices, n_rows: int) -> csr_matrix[np.float64
     return summed
 
 
-def _of_ascii(texts: Sequence[str], columns: TermColumns) -> tuple[Indices, Indices]:
+def _of_ascii(texts: Sequence[str], columns: LanguageColumns) -> tuple[Indices, Indices]:
     """The text and the column of each term."""
     data = "".join(texts).encode().translate(_LOWERED if columns.lowercase else _AS_WRITTEN)
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
@@ -123,7 +137,7 @@ def _of_ascii(texts: Sequence[str], columns: TermColumns) -> tuple[Indices, Indi
     return np.concatenate(all_rows), np.concatenate(all_found)
 
 
-def _found(terms: Sequence[str | None], columns: TermColumns) -> Indices:
+def _found(terms: Sequence[str | None], columns: LanguageColumns) -> Indices:
     """The column of each term, -1 where it has none."""
     there = np.array([term is not None for term in terms], dtype=bool)
     found = np.full(len(terms), -1, dtype=np.int64)

@@ -61,6 +61,7 @@ class TermWeights:
         recipe: TextRecipe,
         counts: csr_matrix[np.float64],
         in_texts: npt.NDArray[np.int64],
+        n_texts: npt.NDArray[np.int64],
         found: npt.NDArray[np.int32] | None = None,
     ) -> TermWeights:
         """Learn the weights from counts.
@@ -71,16 +72,17 @@ class TermWeights:
         counts : csr_matrix, shape (n_texts, n_terms)
         in_texts : int64 array, shape (n_terms,) or (n_found,)
             In how many texts each term is.
+        n_texts : int64 array, shape (n_terms,) or (n_found,)
+            Of how many: those in the term's language, if languages have terms of their own.
         found : int32 array, shape (n_found,), optional
             The columns of these terms, if they are not all.
         """
-        n_texts = counts.shape[0]
         if found is not None:
-            in_texts = np.append(in_texts, 0)
+            in_texts, n_texts = np.append(in_texts, 0), np.append(n_texts, counts.shape[0])
         if recipe.weighting == "tfidf":
             return cls(recipe, np.log((1 + n_texts) / (1 + in_texts)) + 1.0, found=found)
         idf = np.log1p((n_texts - in_texts + 0.5) / (in_texts + 0.5))
-        return cls(recipe, idf, np.array([counts.data.sum() / n_texts]), found)
+        return cls(recipe, idf, np.array([counts.data.sum() / counts.shape[0]]), found)
 
     @classmethod
     def from_arrays(cls, recipe: TextRecipe, arrays: Mapping[str, npt.NDArray[Any]]) -> TermWeights:

@@ -5,11 +5,12 @@ Scripts without blanks have runs of characters in the place of words. These join
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import cast
 
 from app.datasets.recipe_schemas import TextRecipe
+from app.features.by_language import Part, finds_in, language_parts, recipes_by_language
 from app.features.excerpts import Excerpt, excerpt
 from app.features.words import MOST_REMEMBERED, Words
 
@@ -61,7 +62,7 @@ def _word_runs(words: list[str], params: TextRecipe) -> list[str]:
 
 
 class TermColumns:
-    """The columns of the terms of texts; words come again and again, so theirs are remembered.
+    """The columns of the terms of texts, by the language that each part of a text is in.
 
     Parameters
     ----------
@@ -71,11 +72,13 @@ class TermColumns:
     """
 
     def __init__(self, params: TextRecipe, find: Callable[[str], int | None]) -> None:
-        self.params, self.find = params, find
-        self.words = Words(params)
+        self.params = params
+        self.of_language = {
+            language: LanguageColumns(recipe, finds_in(language, find))
+            for language, recipe in recipes_by_language(params).items()
+        }
         reading = {"clean", "max_characters", "max_words", "max_sentences"}
         self._reading = params.model_dump(include=reading, exclude_defaults=True)
-        self._of_word: dict[str, list[int]] = {}
 
     def excerpt(self, text: str) -> Excerpt:
         """What is read of a text."""
@@ -84,6 +87,40 @@ class TermColumns:
     def read(self, text: str) -> str:
         """The text of :meth:`excerpt`."""
         return excerpt(text, self._reading).text if self._reading else text
+
+    def parts(self, text: str) -> Sequence[Part]:
+        """The parts of a text that :meth:`read` has returned, by their languages."""
+        return language_parts(text, tuple(self.params.by_language))
+
+    def find_all(self, text: str) -> list[int]:
+        """One for each time that a term is in a text that :meth:`read` has returned."""
+        if not self.params.by_language:
+            return self.of_language[""].find_all(text)
+        return [at for part in self.parts(text) for at in self.of_language[part.language].find_all(part.of(text))]
+
+    def places(self, text: str) -> Iterator[tuple[int, int, int]]:
+        """The column of each term of a text, and its beginning and end in characters."""
+        read = self.excerpt(text)
+        for part in self.parts(read.text):
+            for column, begin, end in self.of_language[part.language].places(part.of(read.text)):
+                yield column, *read.place(part.begin + begin, part.begin + end)
+
+
+class LanguageColumns:
+    """The columns of the terms of texts in one language; words come again and again, so theirs are remembered.
+
+    Parameters
+    ----------
+    params : TextRecipe
+        Without languages.
+    find : callable
+        A term's column, or None to leave it out.
+    """
+
+    def __init__(self, params: TextRecipe, find: Callable[[str], int | None]) -> None:
+        self.params, self.find = params, find
+        self.words = Words(params)
+        self._of_word: dict[str, list[int]] = {}
 
     @property
     def lowercase(self) -> bool:
@@ -105,7 +142,7 @@ class TermColumns:
         return self.params.prefix is None and self.params.char_ngrams is None
 
     def find_all(self, text: str) -> list[int]:
-        """One for each time that a term is in a text that :meth:`read` has returned."""
+        """One for each time that a term is in a text."""
         params, find, of_word = self.params, self.find, self._of_word.get
         words, grams = self.words.split(text)
         if self.one_each and params.hash_features is None:
@@ -119,6 +156,13 @@ class TermColumns:
         if grams:
             columns += [column for column in map(find, grams) if column is not None]
         return columns
+
+    def places(self, text: str) -> Iterator[tuple[int, int, int]]:
+        """The column of each term of a text, and its beginning and end in characters."""
+        origins = self.words.reader.origins(text)
+        for term, begin, end in placed_terms(text, self.params, self.words):
+            if (column := self.find(term)) is not None:
+                yield column, *((begin, end) if origins is None else (origins[begin][0], origins[end - 1][1]))
 
     def of_word(self, word: str) -> list[int]:
         """Those that a word brings wherever it is."""

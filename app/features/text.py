@@ -21,14 +21,17 @@ from scipy.sparse import csr_matrix
 
 from app.datasets.recipe_schemas import TextRecipe
 from app.features.base import FitError, Instance, InstanceError, Row
+from app.features.by_language import main_language
 from app.features.names import pack_names, unpack_names
 from app.features.stop_words import with_stop_words
 from app.features.term_counts import count_terms, select_terms, widened
 from app.features.term_weights import TermWeights
-from app.features.terms import TermColumns, placed_terms
+from app.features.terms import TermColumns
 from app.features.words import libraries
 
 _LIBRARIES = "libraries"
+
+Indices = npt.NDArray[np.int64]
 
 log = structlog.get_logger()
 
@@ -108,20 +111,20 @@ class TextFeatures:
         terms = sorted(ids)
         order = np.fromiter(map(ids.__getitem__, terms), dtype=np.int64, count=len(terms))
         in_texts = np.bincount(counts.indices, minlength=len(ids))[order]
-        n_texts = counts.shape[0]
+        n_texts = _n_texts(counts, terms, order) if params.by_language else np.full(len(ids), counts.shape[0])
         kept = np.flatnonzero((in_texts >= params.min_df) & (in_texts <= params.max_df * n_texts))
         if params.max_features is not None and len(kept) > params.max_features:
             in_all = np.bincount(counts.indices, weights=counts.data, minlength=len(ids))[order[kept]]
             kept = np.sort(kept[np.argsort(-in_all, kind="stable")[: params.max_features]])
         if not ids:
-            raise FitError(_no_terms(n_texts, params))
+            raise FitError(_no_terms(counts.shape[0], params))
         if len(kept) == 0:
             raise FitError(
-                f"none of {len(ids)} terms in {n_texts} texts remains; a term must be in at least "
+                f"none of {len(ids)} terms in {counts.shape[0]} texts remains; a term must be in at least "
                 f"{params.min_df} texts and at most {params.max_df:.0%} of the texts"
             )
         selected = select_terms(counts, order[kept])
-        weights = TermWeights.fit(params, selected, in_texts[kept])
+        weights = TermWeights.fit(params, selected, in_texts[kept], n_texts[kept])
         of_fields = [selected] if len(by_field) == 1 else [select_terms(each, order[kept]) for each in by_field]
         return cls(params, [terms[k] for k in kept], weights), [weights.weigh(each) for each in of_fields]
 
@@ -135,7 +138,7 @@ class TextFeatures:
             raise FitError(_no_terms(counts.shape[0], params))
         wide = widened(counts, n_features)
         found, in_texts = np.unique(wide.indices, return_counts=True)
-        weights = TermWeights.fit(params, wide, in_texts, found)
+        weights = TermWeights.fit(params, wide, in_texts, np.full(len(in_texts), counts.shape[0]), found)
         of_fields = [wide] if len(by_field) == 1 else [widened(each, n_features) for each in by_field]
         return cls(params, None, weights), [weights.weigh(each) for each in of_fields]
 
@@ -191,6 +194,14 @@ class TextFeatures:
         """All, but hashed terms whose column no training text has."""
         return self._weights.known(indices)
 
+    def text_language(self, instance: Instance) -> str | None:
+        """The language of most of the instance's text, where languages have terms of their own."""
+        return self.language(*self.texts_of(instance))
+
+    def language(self, text: str) -> str | None:
+        """As :meth:`text_language`, of a text."""
+        return main_language([self._columns.read(text)], tuple(self.params.by_language))
+
     def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
         """Where terms occur in the instance's text: start and end, in characters, in the order of the text."""
         assert isinstance(instance, Mapping)
@@ -203,20 +214,17 @@ class TextFeatures:
     def spans_by(self, text: str, indices: Collection[int], columns: TermColumns) -> dict[int, list[tuple[int, int]]]:
         """As :meth:`spans`, of a text that is read by other `columns`."""
         wanted, found = set(indices), defaultdict(list)
-        read = columns.excerpt(text)
-        origins = columns.words.reader.origins(read.text)
-        for term, begin, end in placed_terms(read.text, columns.params, columns.words):
-            index = self._find(term)
-            if index is not None and index in wanted:
-                at = (begin, end) if origins is None else (origins[begin][0], origins[end - 1][1])
-                found[index].append(read.place(*at))
+        for index, begin, end in columns.places(text):
+            if index in wanted:
+                found[index].append((begin, end))
         return {index: sorted(set(spans)) for index, spans in found.items()}
 
     def params_json(self) -> dict[str, Any]:
         """The params as JSON values and, where words become stems or lemmas, the version of what makes them."""
         used = libraries(self.params)
-        # texts that are not cleaned have the same params as before there was cleaning
-        params = self.params.model_dump(mode="json", exclude=set() if self.params.clean else {"clean"})
+        # options that are not used are left out, as before there were any
+        later = {name for name in ("clean", "by_language") if not getattr(self.params, name)}
+        params = self.params.model_dump(mode="json", exclude=later)
         return params | ({_LIBRARIES: used} if used else {})
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -260,6 +268,16 @@ def _together(counts: Sequence[csr_matrix[np.float64]], n_columns: int) -> csr_m
         return counts[0]
     wide = [csr_matrix((each.data, each.indices, each.indptr), shape=(each.shape[0], n_columns)) for each in counts]
     return csr_matrix(sum(wide[1:], wide[0]))
+
+
+def _n_texts(counts: csr_matrix[np.float64], terms: Sequence[str], order: Indices) -> Indices:
+    """How many texts have terms of each term's language; counts have the term t in the column ``order[t]``."""
+    languages, of_term = np.unique([term.partition(":")[0] for term in terms], return_inverse=True)
+    of_column = np.empty(len(order), np.int64)
+    of_column[order] = of_term
+    row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    there = np.unique(row * len(languages) + of_column[counts.indices])
+    return np.bincount(there % len(languages), minlength=len(languages))[of_term]
 
 
 def _no_terms(n_texts: int, params: TextRecipe) -> str:

@@ -16,7 +16,7 @@ from simplemma import Lemmatizer
 from simplemma.strategies import DefaultStrategy
 from simplemma.strategies.dictionaries.dictionary_factory import DefaultDictionaryFactory
 
-from app.datasets.recipe_schemas import TextRecipe
+from app.datasets.recipe_schemas import LanguageRecipe, TextRecipe
 from app.features.reading import Placed, Reader, reader
 
 _REMEMBERED = 1 << 17
@@ -67,9 +67,14 @@ class Words:
 
 
 def libraries(recipe: TextRecipe) -> dict[str, str]:
-    """The version of the library that makes stems or lemmas, by its name; empty where words stay as they are."""
-    name = "snowballstemmer" if recipe.stem is not None else "simplemma" if recipe.lemmas else None
-    return {} if name is None else {name: version(name)}
+    """The versions of the libraries that make stems and lemmas and detect languages, by their names."""
+    forms: list[TextRecipe | LanguageRecipe] = [recipe, *recipe.by_language.values()]
+    used = {
+        "py3langid": bool(recipe.by_language),
+        "simplemma": any(each.lemmas for each in forms),
+        "snowballstemmer": any(each.stem is not None for each in forms),
+    }
+    return {name: version(name) for name, here in used.items() if here}
 
 
 def _form(recipe: TextRecipe) -> Callable[[str], str] | None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from app.datasets.recipe_schemas import TextRecipe
+from app.datasets.recipe_schemas import OTHER_LANGUAGE, TextRecipe
 from app.errors import InvalidInput
 from app.features.base import Features, InstanceError
 from app.features.columns import SparseFeatures
@@ -97,3 +97,14 @@ def matrix(corpus: Corpus, features: Features, rows: NDArray[np.int64]) -> csr_m
         return features.transform(corpus.X[rows], corpus.feature_names)
     except InstanceError as error:
         raise InvalidInput(f"the dataset does not fit the model: {error}") from None
+
+
+def text_languages(corpus: Corpus, features: Features, rows: NDArray[np.int64]) -> list[str] | None:
+    """The language in which most of each row's text is read; None where languages have no terms of their own."""
+    if not isinstance(features, (TextFeatures, NamedTextFeatures, *OF_TABLES)) or not features.text_recipe.by_language:
+        return None
+    texts = texts_of(corpus, rows, features.text_recipe)
+    if texts is None:
+        return None
+    found = [features.language(*((text,) if isinstance(text, str) else text)) for text in texts]
+    return [language or OTHER_LANGUAGE for language in found]

@@ -30,7 +30,8 @@ class Predictions(PredictResponse):
         """A DataFrame of pandas, with the index of the pandas object that was predicted.
 
         It has the columns ``label``, ``probability`` and ``score``; where the answers have them ``name``, ``notation``,
-        ``expected_cost``, ``sure``, ``sure_ancestor``, ``path``, ``known_terms``, ``unknown``; with ``top_k`` above 1
+        ``expected_cost``, ``sure``, ``sure_ancestor``, ``path``, ``known_terms``, ``text_language``, ``unknown``; with
+        ``top_k`` above 1
         ``label_2``, ``probability_2``, ``score_2`` and so on. Of models of sets there are lists ``labels``,
         ``probabilities`` and ``scores``.
 
@@ -185,6 +186,8 @@ def _shared(prediction: Prediction, labels: Sequence[AnsweredLabel]) -> Iterator
         yield "sure", [bool(each.sure) for each in labels]
     if prediction.known_terms is not None:
         yield "known_terms", prediction.known_terms
+    if prediction.text_language is not None:
+        yield "text_language", prediction.text_language
     if prediction.unknown is not None:
         yield "unknown", prediction.unknown
 

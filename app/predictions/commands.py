@@ -101,6 +101,8 @@ def predict(
     for warning in (_unknown(every, text or []), _unseen(every)):
         if warning is not None:
             shown.print(warning, markup=False)
+    if read := _text_languages(every):
+        shown.print(read, markup=False)
     languages = sorted({language for item in every for language in _named(item)})
     optional = ["way", "probability", "expected cost", "certain", *([] if answer.sure_from is not None else ["sure"])]
     titles = ["instance", "label", *languages, "score", "way", "probability", "expected cost", "sure", "certain"]
@@ -120,6 +122,18 @@ def _unknown(predictions: list[Prediction], texts: list[str]) -> str | None:
     listed = ", ".join(map(str, found[:_LISTED])) + (" ..." if len(found) > _LISTED else "")
     instances = counted(len(found), "instance")
     return f"The model knows no word in the text of {instances} ({listed}). The text does not affect the prediction"
+
+
+def _text_languages(predictions: list[Prediction]) -> str | None:
+    """Say in which language each text was read, for versions with a model for each language."""
+    rows: dict[str, list[int]] = {}
+    for row, one in enumerate(predictions):
+        if one.text_language is not None:
+            rows.setdefault(one.text_language, []).append(row)
+    listed = (
+        f"{name} ({', '.join(map(str, at[:_LISTED]))}{' ...' * (len(at) > _LISTED)})" for name, at in rows.items()
+    )
+    return f"Languages of the instances: {', '.join(listed)}" if rows else None
 
 
 def _unseen(predictions: list[Prediction]) -> str | None:

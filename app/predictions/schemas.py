@@ -288,6 +288,10 @@ class Prediction(Shown, NamedLabel):
         description="For instances with a text: number of different terms of the text that the model knows. At 0 "
         "the text has no effect, and the answer is the same as for an empty text. Absent without texts.",
     )
+    text_language: str | None = Field(
+        default=None,
+        description="For versions trained with `by_language`: language in which most of the text was read, or `other`.",
+    )
     explanation: list[ExplainedStep] | None = Field(
         default=None,
         description="With `explain`: one step, or one step for each level of a label tree or each label of a "
@@ -407,7 +411,8 @@ class BatchPredictRequest(JobOptions):
         "the dataset's separator joins the elements. An input column with the same name as a column of "
         "the answers is renamed to `input.NAME`. Models along a label tree add `path`. Models of tables "
         "add `unknown`, the category values that no training row has. Rows with a text have "
-        "`known_terms`, the number of different terms of the text that the model knows.",
+        "`known_terms`, the number of different terms of the text that the model knows. Versions trained "
+        "with `by_language` add `text_language`, the language in which most of the text was read.",
     )
     top_k: int = Field(
         default=1,

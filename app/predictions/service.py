@@ -267,6 +267,9 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
     known = loaded.features.known_terms(row[0])
     if known is not None:
         answer["known_terms"] = int(np.count_nonzero(known))
+    language = loaded.features.text_language(instance)
+    if language is not None:
+        answer["text_language"] = language
     if wanted.used is not None and model.names_sets:
         answer["sure_labels"] = listed = sure_labels(model, row, wanted.used.threshold, wanted.allowed)
         for label in listed:

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
 from app.errors import MAX_ITEMS, InvalidInput, Item
+from app.features.language_detection import language_scores
 from app.hierarchies import service as hierarchies
 from app.hierarchies.label_facts import name_in, name_key, named_labels
 from app.hierarchies.schemas import Hierarchy
@@ -37,7 +38,6 @@ from app.protocols.adapter import (
     share_of,
 )
 from app.storable_text import require_storable
-from app.store.languages import language_scores
 from app.version import VERSION
 
 router = APIRouter(prefix="/v1", tags=["annif"], dependencies=[VIEWER], route_class=ProtocolRoute)

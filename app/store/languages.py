@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from app.datasets.statistics_schemas import Languages, LanguageShare
+from app.features.language_detection import MOST_LETTERS, detector, language_scores, n_letters
 from app.store.relabelling import without
 
 if TYPE_CHECKING:
-    from py3langid.langid import LanguageIdentifier
-
     from app.formats.table import Parsed, Texts
     from app.store.segments import SegmentedTexts
 
 _SAMPLE = 1000
 _LETTERS = 1000
-_MOST_LETTERS = 10_000
 # the language of fewer letters is a guess, and so is one that the detector is not sure of
 _FEWEST_LETTERS, _SURE = 20, 0.9
 _FEWEST_TEXTS = 20
 # letters from which on users expect a language to be found
-_TOLD_LETTERS = 300
+_EXPECTED_LETTERS = 300
 _RARE = 0.01
 _MIXTURE_STEPS = 100
 # what the detector calls codes and the like
@@ -46,12 +42,12 @@ def languages(texts: Texts | SegmentedTexts) -> Languages | None:
     """
     rows = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _SAMPLE)).astype(np.int64))
     sample = [texts[int(row)][:_LETTERS] for row in rows]
-    found = _of_each([text for text in sample if _letters(text) >= _FEWEST_LETTERS])
+    found = _of_each([text for text in sample if n_letters(text) >= _FEWEST_LETTERS])
     if found.total() < _FEWEST_TEXTS:
-        found = _of_all([text for text in sample if _letters(text)])
+        found = _of_all([text for text in sample if n_letters(text)])
     total = found.total()
     if total < _FEWEST_TEXTS:
-        return Languages(n_rows=0, shares=[]) if _are_enough(sample, set(sample), _TOLD_LETTERS) else None
+        return Languages(n_rows=0, shares=[]) if _are_enough(sample, set(sample), _EXPECTED_LETTERS) else None
     shares = [LanguageShare(language=language, share=n / total) for language, n in found.most_common()]
     common = [each for each in shares if each.share >= _RARE]
     rest = 1.0 - sum(each.share for each in common)
@@ -63,7 +59,7 @@ def languages(texts: Texts | SegmentedTexts) -> Languages | None:
 def _of_each(texts: list[str]) -> Counter[str]:
     if len(texts) < _FEWEST_TEXTS:
         return Counter()
-    guesses = map(_detector().classify, texts)
+    guesses = map(detector().classify, texts)
     return Counter(str(language) for language, sure in guesses if sure >= _SURE)
 
 
@@ -77,7 +73,7 @@ def _of_all(texts: list[str]) -> Counter[str]:
     distinct = list(dict.fromkeys(texts))
     if not _are_enough(texts, distinct, _FEWEST_TEXTS * _FEWEST_LETTERS):
         return Counter()
-    ranked = [dict(_detector().rank(text)) for text in texts]
+    ranked = [dict(detector().rank(text)) for text in texts]
     names = list(ranked[0])
     alone = np.array([[each[name] for name in names] for each in ranked], dtype=np.float64)
     share = np.full(len(names), 1 / len(names))
@@ -86,7 +82,7 @@ def _of_all(texts: list[str]) -> Counter[str]:
         together /= np.maximum(together.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         share = together.mean(axis=0)
     first = names[int(share.argmax())]
-    if first == _NO_LANGUAGE or first != _detector().classify("\n".join(distinct)[:_MOST_LETTERS])[0]:
+    if first == _NO_LANGUAGE or first != detector().classify("\n".join(distinct)[:MOST_LETTERS])[0]:
         return Counter()
     clear = together[together.max(axis=1) >= _SURE]
     return Counter(names[at] for at in clear.argmax(axis=1).tolist())
@@ -94,7 +90,7 @@ def _of_all(texts: list[str]) -> Counter[str]:
 
 def _are_enough(texts: Collection[str], distinct: Collection[str], letters: int) -> bool:
     """Whether there are enough texts, and so many letters in the distinct ones."""
-    return len(texts) >= _FEWEST_TEXTS and sum(map(_letters, distinct)) >= letters
+    return len(texts) >= _FEWEST_TEXTS and sum(map(n_letters, distinct)) >= letters
 
 
 def in_languages(rows: Parsed, wanted: Sequence[str]) -> Parsed:
@@ -110,41 +106,9 @@ def in_languages(rows: Parsed, wanted: Sequence[str]) -> Parsed:
     if rows.texts is None:
         raise ValueError("the rows have no texts")
     others = [
-        row for row, text in enumerate(rows.texts) if _letters(text) and language_scores(text, wanted)[None] > 0.5
+        row for row, text in enumerate(rows.texts) if n_letters(text) and language_scores(text, wanted)[None] > 0.5
     ]
     if len(others) == rows.n_rows:
         raise ValueError(f"no text is in {' or '.join(wanted)}")
     kept = without(rows, others) if others else rows
     return replace(kept, origins=rows.origins, n_other_languages=len(others))
-
-
-def language_scores(text: str, candidates: Sequence[str]) -> dict[str | None, float]:
-    """The probability of each candidate language, the most probable first; None has that of all other languages.
-
-    Raises
-    ------
-    ValueError
-        The detector does not know a candidate.
-    """
-    known = dict(_detector().rank(text[:_MOST_LETTERS]))
-    unknown = [language for language in candidates if language not in known]
-    if unknown:
-        raise ValueError(f"unknown languages: {', '.join(unknown)}; known are {', '.join(sorted(known))}")
-    found: dict[str | None, float] = {language: float(known[language]) for language in candidates}
-    if not _letters(text):
-        found = dict.fromkeys(found, 0.0)
-    found[None] = max(0.0, 1.0 - sum(found.values()))
-    return dict(sorted(found.items(), key=lambda entry: -entry[1]))
-
-
-def _letters(text: str) -> int:
-    """The letters and their marks: vowel signs are a third of what Hindi is written with."""
-    return sum(unicodedata.category(one)[0] in "LM" for one in text)
-
-
-@lru_cache(1)
-def _detector() -> LanguageIdentifier:
-    # it takes a second and 100 MB, which a worker that imports no texts need not have
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -120,14 +120,14 @@ def _adopted(
     if not isinstance(features, (NamedTextFeatures, NamedTableFeatures)):
         number = loaded.version.version
         raise InvalidInput(f"version {number} does not find concepts by their names: train on the new edition")
-    features = features.with_names(*names_of_nodes(tree, labels, features.params))
+    features = features.with_names(*names_of_nodes(tree, labels, features.text_recipe))
     corpus, _ = labels.mapped(before.corpus)
     block = features.block()
     if before.dataset.sha256 == source.dataset_sha256:
         of_all = loaded.version.refit is not None and loaded.version.refit.reason is None and not loaded.measured
         split = np.zeros(corpus.n_rows, np.int8) if of_all else saved_split(store, source.path)
         rows = split_rows(corpus, _training(source), tree, labels, split)
-        texts = texts_of(corpus, rows.train, features.params)
+        texts = texts_of(corpus, rows.train, features.text_recipe)
         assert texts is not None
         counted = _own(rows, tree), block.named(features.matches(texts))
     try:

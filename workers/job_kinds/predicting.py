@@ -18,7 +18,7 @@ from app.features.named_text import OF_TABLES
 from app.formats.label_sets import separator_for
 from app.formats.labels import PARTS
 from app.models import service as models
-from app.models.rows import cells, matrix
+from app.models.rows import cells, matrix, text_languages
 from app.predictions import batch_predictions, inputs
 from app.predictions.model_cache import LoadedModel, load_version
 from app.predictions.schemas import BatchPredictRequest
@@ -140,7 +140,11 @@ def _write(
         ids = None if corpus.ids is None else [corpus.ids[row] for row in some.tolist()]
         known = loaded.features.known_terms(X.indices)
         n_known = None if known is None else np.diff(np.concatenate([[0], np.cumsum(known)])[X.indptr])
-        found.append(_with_unknown(answers.table(some, loaded.model.ranking(X), ids, n_known), loaded, corpus, some))
+        table = answers.table(some, loaded.model.ranking(X), ids, n_known)
+        languages = text_languages(corpus, loaded.features, some)
+        if languages is not None:
+            table = table.append_column("text_language", pa.array(languages, pa.string()))
+        found.append(_with_unknown(table, loaded, corpus, some))
     write_part(part, pa.concat_tables(found))
 
 

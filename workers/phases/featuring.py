@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from app.datasets import kernel_values
-from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe
+from app.datasets.recipe_schemas import OTHER_LANGUAGE, ColumnRecipe, TextRecipe
 from app.errors import InvalidInput
 from app.features.base import Features
+from app.features.by_language import recipes_by_language
 from app.features.columns import SparseFeatures
 from app.features.concept_names import ConceptName
 from app.features.named_text import OF_TABLES, NamedTableFeatures, NamedTextFeatures
@@ -103,10 +104,16 @@ def featured(
 
 
 def names_of_nodes(tree: Taxonomy, known: VersionLabels, recipe: TextRecipe) -> tuple[list[ConceptName], list[str]]:
-    """The names of the tree's nodes in the recipe's language, and how each node is called in explanations."""
-    by_node = [known.names(label, recipe.text_language) for label in tree.names]
-    names = [ConceptName(node, name) for node, some in enumerate(by_node) for name in some]
-    return names, [some[0] if some else label for some, label in zip(by_node, tree.names, strict=True)]
+    """The names of the tree's nodes in the recipe's languages, and how each node is called in explanations."""
+    names, shown = list[ConceptName](), list(tree.names)
+    for language, own in reversed(recipes_by_language(recipe).items()):
+        if language == OTHER_LANGUAGE:
+            continue  # such texts are in a language without names
+        for node, label in enumerate(tree.names):
+            found = known.names(label, own.text_language)
+            names += [ConceptName(node, name, language) for name in found]
+            shown[node] = found[0] if found else shown[node]
+    return names, shown
 
 
 def kernel_featured(

@@ -55,7 +55,7 @@ function show(found, asked) {
   if (one.path) parts.push(steps(one.path, called));
   if (one.explanation?.length) parts.push(why(one.explanation, asked.text ?? null, called));
   if (answer.dataset.corrects !== undefined) parts.push(correction(found, 0, asked));
-  parts.push(element("p", { class: "muted small" }, `Version ${found.version} of ${found.model}`));
+  parts.push(element("p", { class: "muted small" }, `Version ${found.version} of ${found.model}${one.text_language ? `; language of the text: ${one.text_language}` : ""}`));
   answer.replaceChildren(...parts);
   localStorage.setItem("tour", "done");
 }

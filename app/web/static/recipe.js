@@ -20,7 +20,7 @@ export function recipe(form, kind) {
     try {
       found[field.dataset[kind]] = JSON.parse(field.value);
     } catch {
-      found[field.dataset[kind]] = field.value;
+      found[field.dataset[kind]] = "list" in field.dataset ? field.value.split(",").map((each) => each.trim()).filter(Boolean) : field.value;
     }
   }
   return found;

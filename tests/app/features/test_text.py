@@ -226,13 +226,13 @@ def test_long_words_are_counted_and_not_remembered() -> None:
     columns = TermColumns(TextRecipe(min_df=1, prefix=4), {"short": 0, long: 1, "shor*": 2}.get)
     for _ in range(2):
         assert columns.find_all(f"short {long} {long}") == [0, 2, 1, 1]
-    assert list(columns._of_word) == ["short"]
+    assert list(columns.of_language[""]._of_word) == ["short"]
 
 
 def test_words_that_bring_nothing_else_are_looked_up_where_they_are() -> None:
     columns = TermColumns(TextRecipe(min_df=1), {"short": 0, "way": 1}.get)
     assert columns.find_all("a short way, and a short one") == [0, 1, 0]
-    assert not columns._of_word
+    assert not columns.of_language[""]._of_word
 
 
 @pytest.mark.parametrize(
