@@ -74,8 +74,12 @@ class FieldFeatures:
 
     def language(self, *texts: str) -> str | None:
         """The language of most of a row's texts, where languages have terms of their own."""
-        read = [columns.read(text) for text, columns in zip(texts, self._columns, strict=True)]
-        return main_language(read, tuple(self.params.by_language))
+        languages = tuple(self.params.by_language)
+        if not languages:
+            return None
+        return main_language(
+            [columns.read(text) for text, columns in zip(texts, self._columns, strict=True)], languages
+        )
 
     def spans(self, texts: Sequence[str], indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
         """Where terms occur in a row's texts, when those that are not empty are joined by line breaks."""

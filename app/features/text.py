@@ -200,7 +200,8 @@ class TextFeatures:
 
     def language(self, text: str) -> str | None:
         """As :meth:`text_language`, of a text."""
-        return main_language([self._columns.read(text)], tuple(self.params.by_language))
+        languages = tuple(self.params.by_language)
+        return main_language([self._columns.read(text)], languages) if languages else None
 
     def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
         """Where terms occur in the instance's text: start and end, in characters, in the order of the text."""

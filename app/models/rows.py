@@ -1,6 +1,7 @@
 """Rows of a dataset as a model reads them."""
 
 from collections.abc import Iterator, Sequence
+from itertools import starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,10 +102,12 @@ def matrix(corpus: Corpus, features: Features, rows: NDArray[np.int64]) -> csr_m
 
 def text_languages(corpus: Corpus, features: Features, rows: NDArray[np.int64]) -> list[str] | None:
     """The language in which most of each row's text is read; None where languages have no terms of their own."""
-    if not isinstance(features, (TextFeatures, NamedTextFeatures, *OF_TABLES)) or not features.text_recipe.by_language:
+    if not isinstance(features, (TextFeatures, NamedTextFeatures, *OF_TABLES)) or corpus.texts is None:
         return None
-    texts = texts_of(corpus, rows, features.text_recipe)
-    if texts is None:
-        return None
-    found = [features.language(*((text,) if isinstance(text, str) else text)) for text in texts]
-    return [language or OTHER_LANGUAGE for language in found]
+    read: Iterator[str | None]
+    if isinstance(features, OF_TABLES) and features.has_fields:
+        read = starmap(features.language, ChosenFields(corpus, features.columns.texts, rows))
+    else:
+        read = map(features.language, ChosenTexts(corpus.texts, rows))
+    first = next(read, None)
+    return None if first is None else [first, *(language or OTHER_LANGUAGE for language in read)]
