@@ -7,7 +7,7 @@ import typer
 
 from app.access.schemas import AuditEntry, Key, Role
 from app.client import Client
-from app.command_line.output import Json, console, print_json, table
+from app.command_line.output import Json, console, print_json, print_result, table
 
 keys = typer.Typer(help="Create and revoke API keys (administrators only).", no_args_is_help=True)
 
@@ -35,10 +35,8 @@ def create(
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     with Client() as client:
         key = client.keys.create(name, cast(Role, role), expires_at, workspace, promotes)
-    if json:
-        print_json(key)
-        return
-    console(json).print(
+    print_result(
+        key,
         table(
             ["key", key.name],
             [
@@ -48,7 +46,8 @@ def create(
                 ("ends", _day(key.expires_at)),
                 ("secret", key.secret),
             ],
-        )
+        ),
+        json,
     )
 
 
@@ -57,14 +56,11 @@ def list_(json: Json = False) -> None:
     """List the newest keys, without their secrets."""
     with Client() as client:
         page = client.keys.list()
-    if json:
-        print_json(page)
-        return
     rows = [
         (key.name, key.kind, key.workspace, key.role, _state(key), _day(key.expires_at), _day(key.last_used_at), key.id)
         for key in page.items
     ]
-    console(json).print(table(["name", "kind", "workspace", "role", "state", "ends", "last used", "id"], rows))
+    print_result(page, table(["name", "kind", "workspace", "role", "state", "ends", "last used", "id"], rows), json)
 
 
 @keys.command()
@@ -99,14 +95,11 @@ def audit(
     since = None if days is None else datetime.now(UTC) - timedelta(days=days)
     with Client() as client:
         page = client.audit.list(key, thing, since, page_size=limit)
-    if json:
-        print_json(page)
-        return
     rows = [
         (f"{entry.at.astimezone():%Y-%m-%d %H:%M:%S}", entry.key, entry.method, _thing(entry), _change(entry))
         for entry in page.items
     ]
-    console(json).print(table(["when", "key", "method", "what", "change"], rows))
+    print_result(page, table(["when", "key", "method", "what", "change"], rows), json)
 
 
 def _thing(entry: AuditEntry) -> str:
@@ -128,15 +121,12 @@ def usage(json: Json = False) -> None:
     """Show the jobs and bytes of your workspace, and its limits."""
     with Client() as client:
         found = client.usage()
-    if json:
-        print_json(found)
-        return
     rows = [
         ("unfinished jobs", f"{found.jobs:,}", _most(found.max_jobs)),
         ("stored bytes", f"{found.stored_bytes:,}", _most(found.max_stored_bytes)),
         ("requests per second of a key", None, _most(found.requests_per_second)),
     ]
-    console(json).print(table(["workspace " + found.workspace, "now", "at most"], rows))
+    print_result(found, table(["workspace " + found.workspace, "now", "at most"], rows), json)
 
 
 def _most(number: float | None) -> str:

@@ -36,20 +36,26 @@ def option(schema: type[BaseModel], field: str, *, argument: bool = False, **set
 def options_of(schema: type[BaseModel], without: Collection[str] = ()) -> Callable[[C], C]:
     """Give a command that takes ``**options`` an option for each field of a schema but some, by default None."""
 
+    added = [
+        inspect.Parameter(
+            field,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[_kind(info), _option(schema, field)],
+        )
+        for field, info in schema.model_fields.items()
+        if field not in without
+    ]
+    return with_parameters([], added)
+
+
+def with_parameters(first: Sequence[inspect.Parameter], added: Sequence[inspect.Parameter]) -> Callable[[C], C]:
+    """Give a command that takes ``**options`` other parameters in their place, before and behind its own."""
+
     def decorate(command: C) -> C:
         own = inspect.signature(command, eval_str=True)
         kept = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-        added = [
-            inspect.Parameter(
-                field,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None,
-                annotation=Annotated[_kind(info), _option(schema, field)],
-            )
-            for field, info in schema.model_fields.items()
-            if field not in without
-        ]
-        parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in kept), *added]
+        parameters = [*first, *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in kept), *added]
         command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {each.name: each.annotation for each in parameters}
         return command
@@ -92,6 +98,14 @@ def console(json: bool) -> Console:
 def print_json(document: BaseModel | dict[str, Any] | Sequence[BaseModel]) -> None:
     """One line of JSON on stdout."""
     sys.stdout.write(orjson.dumps(document, default=_dump).decode() + "\n")
+
+
+def print_result(document: BaseModel | dict[str, Any] | Sequence[BaseModel], shown: Table, json: bool) -> None:
+    """Print the result of a command: the document for programs, or a table of it for people."""
+    if json:
+        print_json(document)
+    else:
+        console(json).print(shown)
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[object]], whole: Collection[str] = ()) -> Table:

@@ -10,6 +10,8 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from app.command_line.output import with_parameters
+
 C = TypeVar("C", bound=Callable[..., None])
 
 
@@ -26,22 +28,14 @@ def fields_of(schema: type[BaseModel], arguments: Sequence[str] = (), leave: Seq
         Fields that the command has its own way for.
     """
 
-    def decorate(command: C) -> C:
-        own = inspect.signature(command, eval_str=True)
-        kept = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-        first = [_argument(name, schema.model_fields[name]) for name in arguments]
-        added = [
-            # a model within may be left out, whatever it would need
-            _parameter(name, info, required=info.is_required() and name in schema.model_fields)
-            for name, info in flat_fields(schema)
-            if name not in (*arguments, *leave)
-        ]
-        parameters = [*first, *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in kept), *added]
-        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {each.name: each.annotation for each in parameters}
-        return command
-
-    return decorate
+    first = [_argument(name, schema.model_fields[name]) for name in arguments]
+    added = [
+        # a model within may be left out, whatever it would need
+        _parameter(name, info, required=info.is_required() and name in schema.model_fields)
+        for name, info in flat_fields(schema)
+        if name not in (*arguments, *leave)
+    ]
+    return with_parameters(first, added)
 
 
 def build_request(schema: type[BaseModel], given: dict[str, Any]) -> dict[str, Any]:

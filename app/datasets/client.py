@@ -5,7 +5,6 @@ import gzip
 import io
 import lzma
 import re
-import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -29,10 +28,10 @@ from app.datasets.schemas import (
 from app.datasets.schemas import Dataset as DatasetBody
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.datasets.table_columns import require_columns
-from app.jobs.client import POLL_SECONDS, Job, job_of
+from app.jobs.client import Job, job_of
 from app.jobs.schemas import FeaturePreview
 from app.jobs.schemas import Job as JobBody
-from app.remote.errors import ClientError, ConflictError, JobFailedError, NotFoundError, TimedOutError
+from app.remote.errors import ClientError, ConflictError, JobFailedError, NotFoundError
 from app.remote.files import is_address, is_large, send_address, send_file
 from app.remote.progress import progress_bar
 from app.remote.tables import Data, as_file, is_path, with_labels
@@ -91,13 +90,11 @@ class Dataset(DatasetBody):
         JobFailedError
             The file is not valid; ``errors`` lists the first faulty rows.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
         with progress_bar(progress, f"Importing {self.name}", None) as update:
-            while self.refresh().state == "importing":
-                if deadline is not None and time.monotonic() >= deadline:
-                    raise TimedOutError(f"Dataset {self.name} is still importing after {timeout:g} seconds")
+            for _ in self._transport.looks(timeout, lambda: f"Dataset {self.name} is still importing"):
+                if self.refresh().state != "importing":
+                    break
                 update(0, "")
-                self._transport.sleep(POLL_SECONDS)
         if self.state == "ready":
             return self
         if self.error is None:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from app.client import Client
 from app.command_line.option_names import OptionNames
-from app.command_line.output import Json, console, fail, option, options_of, print_json, table
+from app.command_line.output import Json, console, fail, option, options_of, print_json, print_result, table
 from app.command_line.output import number as rounded
 from app.datasets.client import name_of
 from app.datasets.correction_files import corrections_in
@@ -211,14 +211,11 @@ def versions(dataset: Ref, json: Json = False) -> None:
     """List the versions of a dataset, newest first."""
     with Client() as client:
         found = client.datasets.versions(dataset)
-    if json:
-        print_json(found)
-        return
     rows = [
         (each.version, each.n_rows, each.n_train, each.n_deleted, each.sha256[:16], f"{each.created_at:%F %T}")
         for each in found
     ]
-    console(json).print(table(["version", "rows", "train", "deleted", "sha256", "made (UTC)"], rows))
+    print_result(found, table(["version", "rows", "train", "deleted", "sha256", "made (UTC)"], rows), json)
 
 
 @datasets.command()
@@ -254,11 +251,8 @@ def list_(
     """List the newest datasets."""
     with Client() as client:
         page = client.datasets.list(old_failures=old_failures)
-    if json:
-        print_json(page)
-        return
     rows = [(item.name, item.state, item.kind, item.n_rows, item.n_classes, item.size_bytes) for item in page.items]
-    console(json).print(table(["name", "state", "kind", "rows", "classes", "bytes"], rows))
+    print_result(page, table(["name", "state", "kind", "rows", "classes", "bytes"], rows), json)
 
 
 @datasets.command()
@@ -296,15 +290,12 @@ def rows(
     """Show rows of a dataset, shortened."""
     with Client() as client:
         found = client.datasets.rows(dataset, offset, limit, whole)
-    if json:
-        print_json(found)
-        return
     shown = [
         (each.row, each.label if each.labels is None else ", ".join(each.labels), each.split,
          _content(each))
         for each in found.rows
     ]  # fmt: skip
-    console(json).print(table(["row", "label", "part", "content"], shown))
+    print_result(found, table(["row", "label", "part", "content"], shown), json)
 
 
 @datasets.command()
@@ -359,11 +350,8 @@ def uploads_show(upload: Id, json: Json = False) -> None:
     """Show how much of an upload has arrived and when it expires."""
     with Client() as client:
         found = client.uploads.get(upload)
-    if json:
-        print_json(found)
-        return
     rows = [(found.offset, found.size_bytes, f"{found.expires_at:%F %T}")]
-    console(json).print(table(["bytes", "of", "kept until"], rows))
+    print_result(found, table(["bytes", "of", "kept until"], rows), json)
 
 
 @uploads.command()

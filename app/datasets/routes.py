@@ -25,7 +25,7 @@ from app.datasets.schemas import (
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.datasets.upload_routes import Received, Replay
 from app.hierarchies import examples
-from app.http.bodies import JsonBody
+from app.http.bodies import Body
 from app.http.parameters import DATASETS, V1, Db, Once, PageSize, PageToken, Ref, opened, point_to
 from app.http.problems import responses
 from app.jobs import previews
@@ -39,8 +39,6 @@ router = APIRouter(prefix=DATASETS, tags=["datasets"])
 
 # how a file arrives is no part of the request that an Idempotency-Key identifies
 _UPLOAD_FIELDS = set(FromUpload.model_fields)
-_corrections = JsonBody(CorrectionsRequest)
-_preview = JsonBody(PreviewRequest)
 
 
 def _new_dataset(request: Request, replay: Replay, new: Annotated[NewDataset, Query()]) -> NewDataset:
@@ -58,11 +56,7 @@ def _new_rows(request: Request, replay: Replay, ref: Ref, new: Annotated[NewRows
 
 
 @router.post(
-    "",
-    status_code=202,
-    dependencies=[CLERK],
-    openapi_extra=uploads.SCHEMA,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
+    "", status_code=202, dependencies=[CLERK], openapi_extra=uploads.SCHEMA, responses=responses(404, 409, 413, 415)
 )
 def upload_dataset(
     session: Db,
@@ -84,7 +78,7 @@ def upload_dataset(
     status_code=202,
     dependencies=[EDITOR],
     openapi_extra=uploads.SCHEMA,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
+    responses=responses(409, 413, 415),
 )
 def append_rows(
     session: Db,
@@ -102,19 +96,13 @@ def append_rows(
     return job
 
 
-@router.post(
-    "/{ref}/corrections",
-    status_code=202,
-    dependencies=[EDITOR],
-    openapi_extra=_corrections.schema,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
-)
+@router.post("/{ref}/corrections", status_code=202, dependencies=[EDITOR], responses=responses(409))
 def correct_dataset_labels(
     session: Db,
     response: Response,
     token: Once,
     ref: Ref,
-    body: Annotated[CorrectionsRequest, Depends(_corrections)],
+    body: Body[CorrectionsRequest],
 ) -> Job:
     """Correct the labels of rows, or delete rows; the job makes the next version, and earlier ones stay unchanged."""
     print_ = fingerprint("corrections", ref, body.model_dump_json())
@@ -124,24 +112,19 @@ def correct_dataset_labels(
     return job
 
 
-@router.get("/{ref}/versions", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}/versions", dependencies=[VIEWER])
 def list_dataset_versions(session: Db, ref: Ref) -> list[DatasetVersion]:
     """List all versions of a dataset, newest first."""
     return dataset_versions.listed(session, ref)
 
 
-@router.post("/example", status_code=202, dependencies=[EDITOR], responses=responses(401, 403, 409, 422, 507))
+@router.post("/example", status_code=202, dependencies=[EDITOR], responses=responses(409))
 def make_example(session: Db) -> Dataset:
     """Get the example dataset, created if missing: docstrings by module, with a hierarchy of the modules."""
     return examples.docstrings(session)
 
 
-@router.post(
-    "/columns",
-    dependencies=[CLERK],
-    openapi_extra=uploads.SAMPLE,
-    responses=responses(400, 401, 403, 413, 415, 422),
-)
+@router.post("/columns", dependencies=[CLERK], openapi_extra=uploads.SAMPLE, responses=responses(413, 415))
 def propose_columns(sample: Annotated[TableSample, Query()], content: uploads.Content) -> ProposedColumns:
     """Propose a role for each column of a table; nothing is stored.
 
@@ -151,7 +134,7 @@ def propose_columns(sample: Annotated[TableSample, Query()], content: uploads.Co
     return datasets.propose(content, sample)
 
 
-@router.get("", dependencies=[VIEWER], responses=responses(401, 422))
+@router.get("", dependencies=[VIEWER])
 def list_datasets(
     session: Db,
     page_size: PageSize = 100,
@@ -164,13 +147,13 @@ def list_datasets(
     return datasets.page(session, page_size, page_token, old_failures)
 
 
-@router.get("/{ref}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}", dependencies=[VIEWER])
 def get_dataset(session: Db, ref: Ref) -> Dataset:
     """One dataset by id or name."""
     return datasets.get(session, ref)
 
 
-@router.get("/{ref}/statistics", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))
+@router.get("/{ref}/statistics", dependencies=[VIEWER], responses=responses(409))
 def get_statistics(
     session: Db,
     ref: Ref,
@@ -181,7 +164,7 @@ def get_statistics(
     return dataset_rows.statistics(session, ref, offset, limit)
 
 
-@router.get("/{ref}/rows", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))
+@router.get("/{ref}/rows", dependencies=[VIEWER], responses=responses(409))
 def get_rows(
     session: Db,
     ref: Ref,
@@ -195,13 +178,8 @@ def get_rows(
     return dataset_rows.rows(session, ref, offset, limit, whole)
 
 
-@router.post(
-    "/{ref}/preview",
-    dependencies=[VIEWER],
-    openapi_extra=_preview.schema,
-    responses=responses(400, 401, 404, 409, 413, 415, 422, 503),
-)
-def preview_features(session: Db, ref: Ref, body: Annotated[PreviewRequest, Depends(_preview)]) -> FeaturePreview:
+@router.post("/{ref}/preview", dependencies=[VIEWER], responses=responses(409))
+def preview_features(session: Db, ref: Ref, body: Body[PreviewRequest]) -> FeaturePreview:
     """Preview the features of one row under a job's recipe, fitted on a sample of the training rows."""
     return previews.preview(session, ref, body)
 
@@ -210,14 +188,14 @@ def preview_features(session: Db, ref: Ref, body: Annotated[PreviewRequest, Depe
     "/{ref}/errors",
     dependencies=[VIEWER],
     response_class=Response,
-    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}, **responses(401, 404, 422)},
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
 def get_error_report(session: Db, ref: Ref) -> Response:
     """Faulty rows of a failed import as CSV: line, column, fault; at most 100,000."""
     return Response(datasets.error_report(session, ref), media_type="text/csv")
 
 
-@router.delete("/{ref}", status_code=204, dependencies=[CLERK], responses=responses(401, 403, 404, 409, 422, 507))
+@router.delete("/{ref}", status_code=204, dependencies=[CLERK], responses=responses(409))
 def delete_dataset(
     session: Db,
     ref: Ref,

@@ -21,7 +21,7 @@ from app.config import settings
 from app.datasets import addresses, partial_uploads
 from app.datasets.schemas import FromUpload, NewUpload, PartialUpload
 from app.errors import Conflict, InvalidInput, Item, Malformed, UnsupportedFormat
-from app.http.bodies import JsonBody
+from app.http.bodies import Body
 from app.http.parameters import UPLOADS, Db, Id, Once, opened
 from app.http.problems import responses
 from app.json_text import ZERO
@@ -320,7 +320,6 @@ class _FilePart:
 
 router = APIRouter(prefix=UPLOADS, tags=["uploads"])
 
-_new = JsonBody(NewUpload)
 _BLOCK_BYTES = 1 << 20
 _PIECE = {
     "requestBody": {
@@ -331,23 +330,15 @@ _PIECE = {
 }
 
 
-@router.post(
-    "",
-    status_code=201,
-    dependencies=[CLERK],
-    openapi_extra=_new.schema,
-    responses=responses(400, 401, 403, 413, 415, 422, 507),
-)
-def begin_upload(
-    request: Request, response: Response, session: Db, body: Annotated[NewUpload, Depends(_new)]
-) -> PartialUpload:
+@router.post("", status_code=201, dependencies=[CLERK])
+def begin_upload(request: Request, response: Response, session: Db, body: Body[NewUpload]) -> PartialUpload:
     """Begin an upload in pieces; `upload` in POST /datasets then names it instead of a body."""
     begun = partial_uploads.begin(session, request.state.key.workspace, body.size_bytes)
     response.headers["Location"] = f"{UPLOADS}/{begun.id}"
     return begun
 
 
-@router.get("/{id}", dependencies=[VIEWER], responses=responses(401, 403, 404, 409, 422))
+@router.get("/{id}", dependencies=[VIEWER], responses=responses(403, 409))
 def get_upload(request: Request, response: Response, id: Id) -> PartialUpload:
     """Get the number of bytes received; after an interruption, the next piece begins there."""
     found = partial_uploads.shown(partial_uploads.find(request.state.key.workspace, id))
@@ -355,12 +346,7 @@ def get_upload(request: Request, response: Response, id: Id) -> PartialUpload:
     return found
 
 
-@router.patch(
-    "/{id}",
-    dependencies=[CLERK],
-    openapi_extra=_PIECE,
-    responses=responses(400, 401, 403, 404, 409, 413, 422, 507),
-)
+@router.patch("/{id}", dependencies=[CLERK], openapi_extra=_PIECE, responses=responses(409, 413))
 async def append_to_upload(
     request: Request,
     response: Response,
@@ -395,7 +381,7 @@ async def append_to_upload(
     return shown
 
 
-@router.delete("/{id}", status_code=204, dependencies=[CLERK], responses=responses(401, 403, 404, 422))
+@router.delete("/{id}", status_code=204, dependencies=[CLERK])
 def discard_upload(request: Request, id: Id) -> None:
     """Discard an upload and its received bytes."""
     partial_uploads.discard(request.state.key.workspace, id)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from app.client import Client
-from app.command_line.output import Json, console, number, print_json, table
+from app.command_line.output import Json, console, number, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
 from app.evaluations import bands
@@ -31,10 +31,7 @@ def evaluate(
             job = watch_job(job, console(json))
             _show(client.evaluations.get(job.id), json)
             return
-    if json:
-        print_json(job)
-        return
-    console(json).print(table(["job", job.id], [("kind", job.kind), ("state", job.state)]))
+    print_result(job, table(["job", job.id], [("kind", job.kind), ("state", job.state)]), json)
 
 
 def compare(
@@ -109,14 +106,11 @@ def list_(
     """List the newest evaluations."""
     with Client() as client:
         page = client.evaluations.list(model=model, dataset=dataset)
-    if json:
-        print_json(page)
-        return
     rows = [
         (each.id, each.model, each.version, each.part, each.n_rows, _value(each, "error"), f"{each.created_at:%F %T}")
         for each in page.items
     ]
-    console(json).print(table(["id", "model", "version", "part", "rows", "error", "made (UTC)"], rows))
+    print_result(page, table(["id", "model", "version", "part", "rows", "error", "made (UTC)"], rows), json)
 
 
 @evaluations.command()
@@ -137,14 +131,11 @@ def labels(
     """Show precision, recall, F1 and support of each label, worst first."""
     with Client() as client:
         found = client.evaluations.labels(evaluation, limit=limit, level=level, order=order)
-    if json:
-        print_json(found)
-        return
     rows = [
         (each.label, each.level, each.support, each.named, *map(number, (each.precision, each.recall, each.f1)))
         for each in found.labels
     ]
-    console(json).print(table(["label", "level", "support", "named", "precision", "recall", "f1"], rows))
+    print_result(found, table(["label", "level", "support", "named", "precision", "recall", "f1"], rows), json)
 
 
 @evaluations.command()
@@ -157,11 +148,8 @@ def confusions(
     """Show the most confused pairs of labels."""
     with Client() as client:
         found = client.evaluations.confusions(evaluation, level, limit)
-    if json:
-        print_json(found)
-        return
     rows = [(each.level, each.true, each.predicted, each.n_rows) for each in found.pairs]
-    console(json).print(table(["level", "true", "predicted", "rows"], rows))
+    print_result(found, table(["level", "true", "predicted", "rows"], rows), json)
 
 
 @evaluations.command()
@@ -174,14 +162,11 @@ def mistakes(
     """Show the largest errors of the version. If a label is wrong, fix it with datasets correct."""
     with Client() as client:
         found = client.evaluations.mistakes(evaluation, offset, limit)
-    if json:
-        print_json(found)
-        return
     rows = [
         (each.row, _joined(each.corrected or each.labels), _joined(each.answered), _short(each))
         for each in found.mistakes
     ]
-    console(json).print(table(["row", "label", "answered", "text or features"], rows))
+    print_result(found, table(["row", "label", "answered", "text or features"], rows), json)
 
 
 def _joined(labels: list[str]) -> str:

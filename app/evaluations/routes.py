@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from app.access.authentication import EDITOR, VIEWER
 from app.evaluations import comparisons, mistakes
@@ -18,7 +18,7 @@ from app.evaluations.schemas import (
     Part,
 )
 from app.evaluations.service import LabelOrder
-from app.http.bodies import JsonBody
+from app.http.bodies import Body
 from app.http.parameters import V1, Db, Id, PageSize, PageToken, Ref
 from app.http.problems import responses
 from app.jobs import comparing
@@ -36,11 +36,10 @@ _Level = Annotated[
         description="Only this level of the label tree; 0 selects labels without a level. Default: all levels.",
     ),
 ]
-_request = JsonBody(ComparisonRequest)
 _VERSION = Query(pattern=NAME_PATTERN, description="Version number or alias.")
 
 
-@router.get("/evaluations", dependencies=[VIEWER], responses=responses(400, 401, 404, 422))
+@router.get("/evaluations", dependencies=[VIEWER], responses=responses(404))
 def list_evaluations(
     session: Db,
     page_size: PageSize = 100,
@@ -53,13 +52,13 @@ def list_evaluations(
     return evaluations.page(session, page_size, page_token, model=model, version=version, dataset=dataset)
 
 
-@router.get("/evaluations/{id}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/evaluations/{id}", dependencies=[VIEWER])
 def get_evaluation(session: Db, id: Id) -> Evaluation:
     """Get an evaluation: measures with intervals, and its provenance."""
     return evaluations.get(session, id)
 
 
-@router.get("/evaluations/{id}/labels", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/evaluations/{id}/labels", dependencies=[VIEWER])
 def get_evaluated_labels(
     session: Db,
     id: Id,
@@ -74,7 +73,7 @@ def get_evaluated_labels(
     return evaluations.labels(session, id, offset, limit, level, order)
 
 
-@router.get("/evaluations/{id}/confusions", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/evaluations/{id}/confusions", dependencies=[VIEWER])
 def get_confusions(
     session: Db, id: Id, level: _Level = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
 ) -> ConfusedPairs:
@@ -82,7 +81,7 @@ def get_confusions(
     return evaluations.confusions(session, id, level, limit)
 
 
-@router.get("/evaluations/{id}/mistakes", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/evaluations/{id}/mistakes", dependencies=[VIEWER])
 def get_mistakes(
     session: Db,
     id: Id,
@@ -93,7 +92,7 @@ def get_mistakes(
     return mistakes.mistakes(session, id, offset, limit)
 
 
-@router.get("/models/{ref}/compare", dependencies=[VIEWER], responses=responses(401, 404, 422, 503))
+@router.get("/models/{ref}/compare", dependencies=[VIEWER])
 def compare_versions(
     session: Db,
     ref: Ref,
@@ -116,14 +115,8 @@ def compare_versions(
     return comparisons.compare(session, Side(ref, a), Side(other or ref, b), dataset, part, confidence, seed)
 
 
-@router.post(
-    "/models/{ref}/compare",
-    status_code=202,
-    dependencies=[EDITOR],
-    openapi_extra=_request.schema,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422),
-)
-def evaluate_versions(session: Db, ref: Ref, body: Annotated[ComparisonRequest, Depends(_request)]) -> ComparisonJobs:
+@router.post("/models/{ref}/compare", status_code=202, dependencies=[EDITOR], responses=responses(409))
+def evaluate_versions(session: Db, ref: Ref, body: Body[ComparisonRequest]) -> ComparisonJobs:
     """Queue the missing evaluations for a comparison of two versions, on rows that neither was trained on.
 
     A repeated request queues nothing twice. The GET returns the comparison once the jobs have succeeded.

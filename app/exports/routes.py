@@ -41,7 +41,6 @@ def _name(
     response_class=StreamingResponse,
     responses={
         200: {"content": dict.fromkeys((MEDIA_TYPE, BYTES_TYPE), _BINARY)},
-        **responses(401, 404, 422),
     },
 )
 def export_version(
@@ -75,7 +74,7 @@ def export_version(
     status_code=201,
     dependencies=[ADMIN, INSTALLATION],
     openapi_extra=uploads.SCHEMA,
-    responses=responses(400, 401, 403, 409, 413, 415, 422, 507),
+    responses=responses(409, 413, 415),
 )
 def import_version(
     session: Db,

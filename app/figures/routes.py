@@ -144,12 +144,7 @@ def draw_classes(
     return _picture(charts.classes(name, dataset_rows.statistics(session, dataset)), format)
 
 
-@router.get(
-    "/spread",
-    dependencies=[VIEWER],
-    response_class=Response,
-    responses={**_PICTURE, **responses(401, 404, 409, 422)},
-)
+@router.get("/spread", dependencies=[VIEWER], response_class=Response, responses={**_PICTURE, **responses(404, 409)})
 def draw_spread(
     session: Db,
     dataset: Annotated[str, Query(pattern=NAME_PATTERN, description="Id or name.")],

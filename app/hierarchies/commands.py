@@ -6,7 +6,7 @@ from typing import Annotated, cast
 import typer
 
 from app.client import Client
-from app.command_line.output import Json, console, option, print_json, table
+from app.command_line.output import Json, console, option, print_json, print_result, table
 from app.datasets.client import name_of
 from app.hierarchies.schemas import Change, Hierarchy, HierarchyFormat, HierarchyOptions, LabelChange
 
@@ -67,11 +67,8 @@ def list_(json: Json = False) -> None:
     """List the newest hierarchies."""
     with Client() as client:
         page = client.hierarchies.list()
-    if json:
-        print_json(page)
-        return
     rows = [(item.name, item.format, item.n_nodes, item.n_leaves, item.depth) for item in page.items]
-    console(json).print(table(["name", "format", "nodes", "leaves", "depth"], rows))
+    print_result(page, table(["name", "format", "nodes", "leaves", "depth"], rows), json)
 
 
 @hierarchies.command()
@@ -94,9 +91,6 @@ def show(
             _show(client.hierarchies.get(hierarchy), json)
             return
         found = client.hierarchies.nodes(hierarchy, parent, limit=10_000, search=search, dataset=dataset)
-    if json:
-        print_json(found)
-        return
     languages = sorted({language for node in found.nodes for language in node.names})
     counted = [] if dataset is None else ["rows"]
     rows = [
@@ -109,7 +103,7 @@ def show(
         )
         for node in found.nodes
     ]
-    console(json).print(table(["label", "level", "children", *counted, *languages], rows))
+    print_result(found, table(["label", "level", "children", *counted, *languages], rows), json)
 
 
 @hierarchies.command()
@@ -122,9 +116,6 @@ def retired(
     """List deprecated labels without a place in the tree, with their replacements, and excluded labels."""
     with Client() as client:
         found = client.hierarchies.retired(hierarchy, offset, limit)
-    if json:
-        print_json(found)
-        return
     rows = [
         (
             label.name,
@@ -134,7 +125,7 @@ def retired(
         )
         for label in found.labels
     ]
-    console(json).print(table(["label", "names", "reason", "replaced by"], rows))
+    print_result(found, table(["label", "names", "reason", "replaced by"], rows), json)
 
 
 @hierarchies.command()

@@ -28,11 +28,7 @@ def _new_hierarchy(request: Request, replay: Replay, new: Annotated[NewHierarchy
 
 
 @router.post(
-    "",
-    status_code=201,
-    dependencies=[EDITOR],
-    openapi_extra=uploads.SCHEMA,
-    responses=responses(400, 401, 403, 409, 413, 415, 422, 507),
+    "", status_code=201, dependencies=[EDITOR], openapi_extra=uploads.SCHEMA, responses=responses(409, 413, 415)
 )
 def upload_hierarchy(
     session: Db,
@@ -54,19 +50,19 @@ def upload_hierarchy(
     return hierarchy
 
 
-@router.get("", dependencies=[VIEWER], responses=responses(401, 422))
+@router.get("", dependencies=[VIEWER])
 def list_hierarchies(session: Db, page_size: PageSize = 100, page_token: PageToken = None) -> Page[Hierarchy]:
     """Hierarchies, newest first."""
     return hierarchies.page(session, page_size, page_token)
 
 
-@router.get("/{ref}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}", dependencies=[VIEWER])
 def get_hierarchy(session: Db, ref: Ref) -> Hierarchy:
     """One hierarchy by id or name, with its counts."""
     return hierarchies.get(session, ref)
 
 
-@router.get("/{ref}/nodes", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))
+@router.get("/{ref}/nodes", dependencies=[VIEWER], responses=responses(409))
 def get_nodes(
     session: Db,
     ref: Ref,
@@ -92,7 +88,7 @@ def get_nodes(
     return hierarchy_nodes.nodes(session, ref, parent, offset, limit, search, dataset)
 
 
-@router.get("/{ref}/retired", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}/retired", dependencies=[VIEWER])
 def get_retired(
     session: Db,
     ref: Ref,
@@ -103,7 +99,7 @@ def get_retired(
     return hierarchies.retired(session, ref, offset, limit)
 
 
-@router.get("/{ref}/changes", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}/changes", dependencies=[VIEWER])
 def get_changes(
     session: Db,
     ref: Ref,
@@ -116,7 +112,7 @@ def get_changes(
     return editions.changes(session, ref, since, change, offset, limit)
 
 
-@router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
+@router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(409))
 def delete_hierarchy(
     session: Db,
     ref: Ref,

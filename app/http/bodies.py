@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Generic, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin
 
 import orjson
+from fastapi import Depends
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -27,11 +28,11 @@ B = TypeVar("B", bound=BaseModel)
 
 
 class JsonBody(Generic[B]):
-    """A dependency that gives the request's body as a ``model``; ``schema`` describes it in the API's document."""
+    """A dependency that gives the request's body as a ``model``; ``Body[model]`` declares it as a parameter."""
 
     def __init__(self, model: type[B]) -> None:
         self._model = model
-        self.schema = request_schema(model)
+        self.models: tuple[type[BaseModel], ...] = (model,)
 
     async def __call__(self, request: Request) -> B:
         require_json(request)
@@ -80,10 +81,7 @@ class KindBody:
 
     def __init__(self, default: type[BaseModel], others: Mapping[str, type[BaseModel]]) -> None:
         self._default, self._others = JsonBody(default), {kind: JsonBody(model) for kind, model in others.items()}
-        choices = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in (default, *others.values())]
-        self.schema = {
-            "requestBody": {"required": True, "content": {"application/json": {"schema": {"anyOf": choices}}}}
-        }
+        self.models = (default, *others.values())
 
     async def __call__(self, request: Request) -> Any:
         require_json(request)
@@ -100,10 +98,22 @@ class KindBody:
         return body.check(document)
 
 
-def request_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """What the API's description says of a body that is a ``model``."""
-    reference = {"$ref": f"#/components/schemas/{model.__name__}"}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": reference}}}}
+if TYPE_CHECKING:
+    Body = Annotated[B, "the request's body"]
+else:
+
+    class Body:
+        """``Body[Model]`` is the annotation of a route's parameter that gets the request's JSON as a ``Model``."""
+
+        def __class_getitem__(cls, model: type[BaseModel]) -> Any:
+            return Annotated[model, Depends(JsonBody(model))]
+
+
+def request_schema(*models: type[BaseModel]) -> dict[str, Any]:
+    """What the API's description says of a body that is one of ``models``."""
+    references = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in models]
+    schema = references[0] if len(references) == 1 else {"anyOf": references}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def require_json(request: Request) -> None:

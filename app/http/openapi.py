@@ -1,58 +1,22 @@
-"""The API's description: what FastAPI finds, and the bodies that routes read by themselves."""
+"""The API's description: what FastAPI finds, and the bodies and errors that follow from what routes depend on."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from app.access.schemas import KeyRequest
-from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
-from app.datasets.schemas import CorrectionsRequest, NewUpload
-from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
-from app.jobs.request_schemas import AdoptRequest, CompressRequest, TuneRequest
-from app.jobs.schemas import JobPatch, PreviewRequest, TrainRequest
-from app.models.schemas import AliasTarget, ModelAbout, RetentionRule, VersionPatch
-from app.predictions.inspection_schemas import NearestRequest
-from app.predictions.schemas import BatchPredictRequest, PredictRequest
-from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReleaseRequest, ReviewRequest
-from app.rules.schemas import FeedbackRequest, FeedbackRowsRequest, RulePatch, RuleRequest
+from app.access.authentication import ADMIN, CLERK, EDITOR, VIEWER
+from app.http.bodies import JsonBody, KindBody, request_schema
+from app.http.problems import responses
+from app.predictions.schemas import PredictRequest
 from app.schemas import ProblemDocument
-from app.webhooks.schemas import WebhookRequest
 
-_BODIES: tuple[type[BaseModel], ...] = (
-    TrainRequest,
-    TuneRequest,
-    EvaluateRequest,
-    ComparisonRequest,
-    CompressRequest,
-    AdoptRequest,
-    BatchPredictRequest,
-    SuggestRowsRequest,
-    WrongLabelsRequest,
-    KeyRequest,
-    AliasTarget,
-    VersionPatch,
-    ModelAbout,
-    JobPatch,
-    RetentionRule,
-    ReviewRequest,
-    ClaimRequest,
-    DecisionRequest,
-    DecidedRowsRequest,
-    ReleaseRequest,
-    RuleRequest,
-    RulePatch,
-    PredictRequest,
-    FeedbackRequest,
-    NearestRequest,
-    PreviewRequest,
-    FeedbackRowsRequest,
-    CorrectionsRequest,
-    NewUpload,
-    WebhookRequest,
-)
+_READS, _WRITES = {VIEWER.dependency}, {each.dependency for each in (CLERK, EDITOR, ADMIN)}
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
@@ -61,8 +25,16 @@ def describe(app: FastAPI) -> dict[str, Any]:
         document = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
         )
-        models = [(model, "validation") for model in _BODIES] + [(ProblemDocument, "serialization")]
-        _, found = models_json_schema(models, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
+        # the predict route reads its body by itself
+        models: set[type[BaseModel]] = {PredictRequest}
+        for route in app.routes:
+            # a protocol's routes have the protocol's bodies and errors
+            if type(route) is APIRoute and route.include_in_schema:
+                for method in route.methods or ():
+                    models.update(_complete(document["paths"][route.path_format][method.lower()], route))
+        described = sorted(models, key=lambda model: model.__name__)
+        kinds = [(model, "validation") for model in described] + [(ProblemDocument, "serialization")]
+        _, found = models_json_schema(kinds, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
         schemas = document["components"]["schemas"]
         for name, schema in found["$defs"].items():
             schemas.setdefault(name, schema)
@@ -70,12 +42,35 @@ def describe(app: FastAPI) -> dict[str, Any]:
             schemas.pop(name, None)
         for schema in schemas.values():
             _close(schema)
-        for route in (route for path in document["paths"].values() for route in path.values()):
-            for answer in route["responses"].values():
+        for operation in (operation for path in document["paths"].values() for operation in path.values()):
+            for answer in operation["responses"].values():
                 # made of the route's path: it says nothing that the route's name does not
                 answer.get("content", {}).get("application/json", {}).get("schema", {}).pop("title", None)
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def _complete(operation: dict[str, Any], route: APIRoute) -> tuple[type[BaseModel], ...]:
+    """Add a route's body, and the errors of its role, body and path; those of its own it names. Returns the models."""
+    calls = set(_calls(route.dependant))
+    body = next((call for call in calls if isinstance(call, JsonBody | KindBody)), None)
+    errors = {404} if "{" in route.path else set()
+    if calls & (_READS | _WRITES):
+        errors |= {401, 422}
+    if calls & _WRITES:
+        errors |= {403} if route.methods == {"GET"} else {403, 507}
+    if body is not None:
+        operation |= request_schema(*body.models)
+        errors |= {413, 415}
+    operation["responses"] |= {str(status): answer for status, answer in responses(*errors).items()}
+    return () if body is None else body.models
+
+
+def _calls(dependant: Dependant) -> Iterator[Callable[..., Any] | None]:
+    """What a route depends on, directly or not."""
+    for inner in dependant.dependencies:
+        yield inner.call
+        yield from _calls(inner)
 
 
 def _close(schema: Any) -> None:

@@ -56,7 +56,10 @@ _DESCRIPTIONS = {
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What the API's description says of the errors of a route; 400, 421, 429, 500 and 503 belong to every one."""
+    """What the API's description says of the errors of a route; 400, 421, 429, 500 and 503 belong to every one.
+
+    A route of the API names only what does not follow from its role, path and JSON body (``openapi.describe``).
+    """
     schema = {"$ref": "#/components/schemas/ProblemDocument"}
     return {
         status: {"description": _DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": schema}}}

@@ -1,11 +1,9 @@
 """Jobs of a remote service: submit, watch, wait, cancel."""
 
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-import orjson
 from pydantic import PrivateAttr
 
 from app.curation.schemas import SuggestedRows, WrongLabels
@@ -14,14 +12,12 @@ from app.jobs.request_schemas import Trial
 from app.jobs.schemas import FINAL_STATES, JobKind, JobLog, JobPlan, JobRequest, JobState, JobSteps, TrainRequest
 from app.jobs.schemas import Job as JobBody
 from app.predictions.schemas import BatchPredictRequest, PredictionPlan
-from app.remote.errors import JobFailedError, TimedOutError
+from app.remote.errors import JobFailedError
 from app.remote.events import Event, follow
 from app.remote.files import receive_file
 from app.remote.progress import progress_bar
 from app.remote.transport import Transport
 from app.schemas import Page, Priority
-
-POLL_SECONDS = 0.5
 
 
 class Job(JobBody):
@@ -50,14 +46,12 @@ class Job(JobBody):
         JobFailedError
             It failed or was cancelled; ``errors`` has the service's list of faults.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
         title = f"{self.kind} {self.request.get('model', '')}".strip()
         with progress_bar(progress, title, 1.0) as update:
-            while not self.refresh().finished:
-                if deadline is not None and time.monotonic() >= deadline:
-                    raise TimedOutError(f"Job {self.id} is still {self.state} after {timeout:g} seconds")
+            for _ in self._transport.looks(timeout, lambda: f"Job {self.id} is still {self.state}"):
+                if self.refresh().finished:
+                    break
                 update(0.0 if self.progress is None else self.progress.fraction, stage(self))
-                self._transport.sleep(POLL_SECONDS)
         if self.state == "succeeded":
             return self
         if self.error is None:
@@ -95,10 +89,8 @@ class Job(JobBody):
     def change(self, *, priority: Priority | None = None, tags: Mapping[str, str | None] | None = None) -> Self:
         """Change the priority, while the job is queued, or some of its tags: a None takes one away."""
         given = {"priority": priority, "tags": None if tags is None else dict(tags)}
-        body = orjson.dumps({name: value for name, value in given.items() if value is not None})
-        headers = {"Content-Type": "application/json"}
-        response = self._transport.send("PATCH", f"/jobs/{self.id}", content=body, headers=headers)
-        self._take(self._transport.parsed(JobBody, response.content))
+        body = {name: value for name, value in given.items() if value is not None}
+        self._take(self._transport.ask("PATCH", JobBody, f"/jobs/{self.id}", body))
         return self
 
     def cancel(self) -> Self:

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from app.client import Client
-from app.command_line.output import Json, console, number, print_json, table
+from app.command_line.output import Json, console, number, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of, param_of, tags_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.cost_options import CostsOption, OtherCost, costs_request, naming_lines
@@ -78,14 +78,11 @@ def list_(
     """List the newest jobs."""
     with Client() as client:
         page = client.jobs.list(state=cast(JobState | None, state), tag=tag, kind=cast(JobKind | None, kind))
-    if json:
-        print_json(page)
-        return
     rows = [
         (job.id, job.kind, _state(job), _place(job), job.priority, job.request.get("model"), f"{job.created_at:%F %T}")
         for job in page.items
     ]
-    console(json).print(table(["id", "kind", "state", "in the queue", "priority", "model", "created (UTC)"], rows))
+    print_result(page, table(["id", "kind", "state", "in the queue", "priority", "model", "created (UTC)"], rows), json)
 
 
 def _state(job: Job) -> str:
@@ -146,15 +143,12 @@ def log(
     """Show the log of a job, oldest first."""
     with Client() as client:
         found = client.jobs.get(job).log(after, limit)
-    if json:
-        print_json(found)
-        return
     rows = [
         (f"{line.at:%F %T}", line.attempt, line.level, line.event,
          ", ".join(f"{name}={value}" for name, value in line.fields.items()))
         for line in found.lines
     ]  # fmt: skip
-    console(json).print(table(["at (UTC)", "attempt", "level", "event", ""], rows))
+    print_result(found, table(["at (UTC)", "attempt", "level", "event", ""], rows), json)
 
 
 @jobs.command()
@@ -167,14 +161,11 @@ def steps(
     """Show the convergence curve of a job."""
     with Client() as client:
         found = client.jobs.get(job).steps(after, limit)
-    if json:
-        print_json(found)
-        return
     rows = [
         (each.number, each.epoch, number(each.primal), number(each.dual), number(each.gap), number(each.seconds))
         for each in found.steps
     ]
-    console(json).print(table(["step", "epoch", "primal", "dual", "gap", "seconds"], rows))
+    print_result(found, table(["step", "epoch", "primal", "dual", "gap", "seconds"], rows), json)
 
 
 def _show_versions(versions: Sequence[ModelVersion], json: bool) -> None:

@@ -15,7 +15,7 @@ from app.access.authentication import CLERK, VIEWER
 from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.errors import NotFound
 from app.evaluations.schemas import EvaluateRequest
-from app.http.bodies import JsonBody, KindBody
+from app.http.bodies import Body, KindBody
 from app.http.parameters import V1, Db, Id, Once, PageSize, PageToken, Ref, opened, point_to
 from app.http.problems import responses
 from app.jobs import logs as job_logs
@@ -49,7 +49,6 @@ from solvers.registry import SOLVERS, UnknownSolverError, find
 router = APIRouter(prefix=f"{V1}/jobs", tags=["jobs"])
 
 _planned = KindBody(TrainRequest, {"predict": BatchPredictRequest})
-_patch = JsonBody(JobPatch)
 _any = KindBody(
     TrainRequest,
     {
@@ -64,13 +63,7 @@ _any = KindBody(
 )
 
 
-@router.post(
-    "",
-    status_code=202,
-    dependencies=[CLERK],
-    openapi_extra=_any.schema,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
-)
+@router.post("", status_code=202, dependencies=[CLERK], responses=responses(404, 409))
 def submit_job(session: Db, response: Response, token: Once, body: Annotated[JobRequest, Depends(_any)]) -> Job:
     """Submit a job: `train` trains a new version of a model, `tune` trains the best of many settings, `evaluate`
     measures a version, `predict` predicts the rows of a dataset, `compress` makes a smaller copy of a version, `adopt`
@@ -82,12 +75,7 @@ def submit_job(session: Db, response: Response, token: Once, body: Annotated[Job
     return job
 
 
-@router.post(
-    "/plan",
-    dependencies=[VIEWER],
-    openapi_extra=_planned.schema,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
-)
+@router.post("/plan", dependencies=[VIEWER], responses=responses(403, 404, 409, 507))
 def plan_job(
     session: Db, request: Request, body: Annotated[TrainRequest | BatchPredictRequest, Depends(_planned)]
 ) -> JobPlan | PredictionPlan:
@@ -98,7 +86,7 @@ def plan_job(
     return plans.plan(session, body)
 
 
-@router.get("", dependencies=[VIEWER], responses=responses(401, 422))
+@router.get("", dependencies=[VIEWER])
 def list_jobs(
     session: Db,
     page_size: PageSize = 100,
@@ -113,36 +101,31 @@ def list_jobs(
     return jobs.page(session, page_size, page_token, state, tag, kind)
 
 
-@router.get("/{id}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{id}", dependencies=[VIEWER])
 def get_job(session: Db, id: Id) -> Job:
     """Get a job with its state, progress, and result or error."""
     return jobs.get(session, id)
 
 
-@router.patch(
-    "/{id}",
-    dependencies=[CLERK],
-    openapi_extra=_patch.schema,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
-)
-def change_job(session: Db, id: Id, body: Annotated[JobPatch, Depends(_patch)]) -> Job:
+@router.patch("/{id}", dependencies=[CLERK], responses=responses(409))
+def change_job(session: Db, id: Id, body: Body[JobPatch]) -> Job:
     """Change a job's tags, or the priority of a queued job."""
     return jobs.change(session, id, body)
 
 
-@router.post("/{id}/cancel", dependencies=[CLERK], responses=responses(401, 403, 404, 409, 422, 507))
+@router.post("/{id}/cancel", dependencies=[CLERK], responses=responses(409))
 def cancel_job(session: Db, id: Id) -> Job:
     """Cancel a job; a running job stops at its next step."""
     return jobs.cancel(session, id)
 
 
-@router.post("/{id}/retry", dependencies=[CLERK], responses=responses(401, 403, 404, 409, 422, 507))
+@router.post("/{id}/retry", dependencies=[CLERK], responses=responses(409))
 def retry_job(session: Db, id: Id) -> Job:
     """Retry a failed or cancelled job from its last checkpoint."""
     return jobs.retry(session, id)
 
 
-@router.get("/{id}/steps", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{id}/steps", dependencies=[VIEWER])
 def get_steps(
     session: Db,
     id: Id,
@@ -153,13 +136,13 @@ def get_steps(
     return job_steps.steps(session, id, after, limit)
 
 
-@router.get("/{id}/trials", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))
+@router.get("/{id}/trials", dependencies=[VIEWER], responses=responses(409))
 def list_trials(session: Db, id: Id, page_size: PageSize = 100, page_token: PageToken = None) -> Page[Trial]:
     """Get the leaderboard of a tuning: the best trials first, then trials without a measure, then earlier rounds."""
     return tunings.trials(session, id, page_size, page_token)
 
 
-@router.get("/{id}/log", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{id}/log", dependencies=[VIEWER])
 def get_log(
     session: Db,
     id: Id,
@@ -174,7 +157,7 @@ def get_log(
     "/{id}/events",
     dependencies=[VIEWER],
     response_class=StreamingResponse,
-    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}, **responses(401, 404, 422)},
+    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
 )
 async def follow_job(
     request: Request,
@@ -197,13 +180,13 @@ def _must_exist(request: Request, id: str) -> None:
 solvers_router = APIRouter(prefix=f"{V1}/solvers", tags=["solvers"])
 
 
-@solvers_router.get("", dependencies=[VIEWER], responses=responses(401, 422))
+@solvers_router.get("", dependencies=[VIEWER])
 def list_solvers() -> SolverList:
     """List all training methods with the JSON schemas of their parameters."""
     return SolverList(items=[_info(solver) for _, solver in sorted(SOLVERS.items())])
 
 
-@solvers_router.get("/{name}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@solvers_router.get("/{name}", dependencies=[VIEWER])
 def get_solver(name: Ref) -> SolverInfo:
     """Get a training method by name."""
     try:

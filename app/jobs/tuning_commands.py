@@ -7,7 +7,7 @@ import orjson
 import typer
 
 from app.client import Client
-from app.command_line.output import Json, console, number, print_json, table
+from app.command_line.output import Json, console, number, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.client import Job
@@ -237,10 +237,7 @@ def _derive(request: dict[str, Any], watch: bool, json: bool) -> None:
             else:
                 console(json).print(table([f"{found.model} {found.version}", ""], _facts(found)))
             return
-    if json:
-        print_json(job)
-        return
-    console(json).print(table(["job", job.id], [("kind", job.kind), ("state", job.state)]))
+    print_result(job, table(["job", job.id], [("kind", job.kind), ("state", job.state)]), json)
 
 
 def _facts(version: ModelVersion) -> list[tuple[str, object]]:

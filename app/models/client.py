@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
 from pydantic import PrivateAttr
 
 from app.exports.schemas import ExportFormat
@@ -85,12 +84,8 @@ class Models:
         PreconditionFailedError
             Another client made or moved the alias meanwhile.
         """
-        headers = {"Content-Type": "application/json"}
-        if revision is not None:
-            headers["If-Match"] = f'"{revision}"'
-        body = AliasTarget(version=version).model_dump_json().encode()
-        response = self._transport.send("PUT", f"/models/{model}/aliases/{alias}", content=body, headers=headers)
-        return self._transport.parsed(MovedAlias, response.content)
+        body, path = AliasTarget(version=version), f"/models/{model}/aliases/{alias}"
+        return self._transport.ask("PUT", MovedAlias, path, body, revision)
 
     def delete_alias(self, model: str, alias: str, revision: int | None = None) -> None:
         """Remove an alias; its version stays.
@@ -105,8 +100,7 @@ class Models:
         PreconditionFailedError
             Another client has moved the alias meanwhile.
         """
-        headers = {} if revision is None else {"If-Match": f'"{revision}"'}
-        self._transport.send("DELETE", f"/models/{model}/aliases/{alias}", headers=headers)
+        self._transport.send("DELETE", f"/models/{model}/aliases/{alias}", revision=revision)
 
     def code(
         self,
@@ -285,8 +279,7 @@ class Models:
         ConflictError
             An alias or a job that is not over holds it; ``errors`` has each of these.
         """
-        response = self._transport.send("DELETE", _place(model, version), params={"dry_run": dry_run or None})
-        return self._transport.parsed(Deletion, response.content)
+        return self._transport.ask("DELETE", Deletion, _place(model, version), dry_run=dry_run or None)
 
     def restore(self, model: str, version: int | None = None) -> Restored:
         """Bring a deleted version back, or with None the versions of a model that were deleted last."""
@@ -303,9 +296,7 @@ class Models:
             Fields of app.models.schemas.ModelAbout: license, languages, intended_use, limitations, contact. A None
             removes a field; what is not given stays.
         """
-        headers = {"Content-Type": "application/json"}
-        response = self._transport.send("PATCH", _place(model, None), content=orjson.dumps(about), headers=headers)
-        return self._transport.parsed(Model, response.content)
+        return self._transport.ask("PATCH", Model, _place(model, None), about)
 
     def change(
         self,
@@ -328,10 +319,8 @@ class Models:
             Another client has changed them meanwhile.
         """
         given = {"tags": None if tags is None else dict(tags), "notes": notes}
-        body = orjson.dumps({name: value for name, value in given.items() if value is not None})
-        headers = {"Content-Type": "application/json"} | ({} if revision is None else {"If-Match": f'"{revision}"'})
-        response = self._transport.send("PATCH", _place(model, version), content=body, headers=headers)
-        return self._transport.parsed(ModelVersion, response.content)
+        body = {name: value for name, value in given.items() if value is not None}
+        return self._transport.ask("PATCH", ModelVersion, _place(model, version), body, revision)
 
     def retention(self, model: str) -> Retention:
         """How many of a model's versions are kept, and which ones go by that now."""
@@ -339,14 +328,8 @@ class Models:
 
     def set_retention(self, model: str, keep_last: int | None, dry_run: bool = False) -> Retention:
         """Keep so many of a model's newest versions (None: all), and whatever an alias names."""
-        response = self._transport.send(
-            "PUT",
-            f"/models/{model}/retention",
-            params={"dry_run": dry_run or None},
-            content=RetentionRule(keep_last=keep_last).model_dump_json().encode(),
-            headers={"Content-Type": "application/json"},
-        )
-        return self._transport.parsed(Retention, response.content)
+        rule, path = RetentionRule(keep_last=keep_last), f"/models/{model}/retention"
+        return self._transport.ask("PUT", Retention, path, rule, dry_run=dry_run or None)
 
 
 def _place(model: str, version: int | None) -> str:

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from app.client import Client
-from app.command_line.output import Json, console, number, option, print_json, table
+from app.command_line.output import Json, console, number, option, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of
 from app.jobs.request_schemas import CopyOf, EditionOf
 from app.models.schemas import (
@@ -70,15 +70,12 @@ def list_(json: Json = False) -> None:
     """List the newest models."""
     with Client() as client:
         page = client.models.list()
-    if json:
-        print_json(page)
-        return
     rows = [
         (model.name, latest and latest.version, latest and latest.solver, _test_error(latest), aliases)
         for model in page.items
         for latest, aliases in [(model.latest, ", ".join(f"{alias.name}={alias.version}" for alias in model.aliases))]
     ]
-    console(json).print(table(["name", "latest", "solver", "test error", "aliases"], rows))
+    print_result(page, table(["name", "latest", "solver", "test error", "aliases"], rows), json)
 
 
 def _test_error(version: ModelVersion | None) -> str | None:
@@ -177,15 +174,12 @@ def versions(model: Annotated[str, typer.Argument(help="Name or id.")], json: Js
     """List the newest versions of a model."""
     with Client() as client:
         page = client.models.versions(model)
-    if json:
-        print_json(page)
-        return
     rows = [
         (each.version, each.solver, _gap(each), number(each.metrics.get("test", {}).get("error")),
          ", ".join(each.aliases) or None, _tags(each.tags), f"{each.created_at:%F %T}")
         for each in page.items
     ]  # fmt: skip
-    console(json).print(table(["version", "solver", "gap", "test error", "aliases", "tags", "made (UTC)"], rows))
+    print_result(page, table(["version", "solver", "gap", "test error", "aliases", "tags", "made (UTC)"], rows), json)
 
 
 @models.command()
@@ -215,11 +209,8 @@ def alias(
             found = client.models.set_alias(model, alias, version, known.get(alias))
     if found.unconverged is not None and not asks:
         typer.echo(f"Version {version} has not converged: {found.unconverged}", err=True)
-    if json:
-        print_json(found)
-        return
     rows = [("version", found.version), ("revision", found.revision)]
-    console(json).print(table(["alias", found.name], rows))
+    print_result(found, table(["alias", found.name], rows), json)
 
 
 @models.command()
@@ -310,11 +301,8 @@ def tag(
         tags[name] = value
     with Client() as client:
         found = client.models.change(model, version, tags or None, notes, revision)
-    if json:
-        print_json(found)
-        return
     rows = [*found.tags.items(), ("notes", found.notes or None), ("revision", found.revision)]
-    console(json).print(table([f"{found.model} {found.version}", ""], rows))
+    print_result(found, table([f"{found.model} {found.version}", ""], rows), json)
 
 
 @models.command()
@@ -324,11 +312,8 @@ def describe(model: Model, json: Json = False, **given: Any) -> None:
     about = build_request(ModelAbout, given)
     with Client() as client:
         found = client.models.describe(model, **about) if about else client.models.get(model)
-    if json:
-        print_json(found)
-        return
     rows = [(name.replace("_", " "), value) for name, value in (found.about.stored or {}).items()]
-    console(json).print(table([found.name, ""], rows))
+    print_result(found, table([found.name, ""], rows), json)
 
 
 def retention(

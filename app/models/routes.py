@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Response
+from fastapi import APIRouter, Header, Path, Response
 
 from app.access.authentication import EDITOR, VIEWER
-from app.http.bodies import JsonBody
+from app.http.bodies import Body
 from app.http.parameters import V1, Db, DryRun, Number, PageSize, PageToken, Ref, revision
 from app.http.problems import responses
 from app.models import aliases, deletions
@@ -28,29 +28,28 @@ from app.schemas import NAME_PATTERN, Page
 
 router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 
-_target = JsonBody(AliasTarget)
 _ALIAS = Path(pattern=NAME_PATTERN)
 
 
-@router.get("", dependencies=[VIEWER], responses=responses(401, 422))
+@router.get("", dependencies=[VIEWER])
 def list_models(session: Db, page_size: PageSize = 100, page_token: PageToken = None) -> Page[Model]:
     """List models, newest first."""
     return models.page(session, page_size, page_token)
 
 
-@router.get("/{ref}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}", dependencies=[VIEWER])
 def get_model(session: Db, ref: Ref) -> Model:
     """Get a model by id or name, with its latest version."""
     return models.get(session, ref)
 
 
-@router.get("/{ref}/versions", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}/versions", dependencies=[VIEWER])
 def list_versions(session: Db, ref: Ref, page_size: PageSize = 100, page_token: PageToken = None) -> Page[ModelVersion]:
     """List versions of a model, newest first."""
     return models.version_page(session, ref, page_size, page_token)
 
 
-@router.get("/{ref}/versions/{number}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}/versions/{number}", dependencies=[VIEWER])
 def get_version(session: Db, response: Response, ref: Ref, number: Number) -> ModelVersion:
     """Get a version with its origin, metrics and duality gap."""
     found = models.version(session, ref, number)
@@ -58,24 +57,19 @@ def get_version(session: Db, response: Response, ref: Ref, number: Number) -> Mo
     return found
 
 
-@router.get("/{ref}/versions/{number}/selection", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}/versions/{number}/selection", dependencies=[VIEWER])
 def get_selection(session: Db, ref: Ref, number: Number) -> Selection:
     """Get the model selection of a version: all trials with parameters and measures, and the members of the pool."""
     return models.selection(session, ref, number)
 
 
-@router.put(
-    "/{ref}/aliases/{alias}",
-    dependencies=[EDITOR],
-    openapi_extra=_target.schema,
-    responses=responses(400, 401, 403, 404, 409, 412, 413, 415, 422, 507),
-)
+@router.put("/{ref}/aliases/{alias}", dependencies=[EDITOR], responses=responses(409, 412))
 def set_alias(
     session: Db,
     response: Response,
     ref: Ref,
     alias: Annotated[str, _ALIAS],
-    body: Annotated[AliasTarget, Depends(_target)],
+    body: Body[AliasTarget],
     if_match: Annotated[str | None, Header(description="Current ETag of the alias; absent for a new alias.")] = None,
 ) -> MovedAlias:
     """Set an alias to a version: promote or roll back.
@@ -88,9 +82,7 @@ def set_alias(
     return moved
 
 
-@router.delete(
-    "/{ref}/aliases/{alias}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 412, 422, 507)
-)
+@router.delete("/{ref}/aliases/{alias}", status_code=204, dependencies=[EDITOR], responses=responses(412))
 def delete_alias(
     session: Db,
     ref: Ref,
@@ -109,10 +101,8 @@ def _revision(if_match: str | None) -> int | None:
 
 deletions_router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 
-_patch, _rule, _about = JsonBody(VersionPatch), JsonBody(RetentionRule), JsonBody(ModelAbout)
 
-
-@deletions_router.delete("/{ref}", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
+@deletions_router.delete("/{ref}", dependencies=[EDITOR], responses=responses(409))
 def delete_model(session: Db, ref: Ref, dry_run: DryRun = False) -> Deletion:
     """Delete all versions of a model; they can be restored for some time.
 
@@ -121,13 +111,8 @@ def delete_model(session: Db, ref: Ref, dry_run: DryRun = False) -> Deletion:
     return deletions.delete_model(session, ref, dry_run)
 
 
-@deletions_router.patch(
-    "/{ref}",
-    dependencies=[EDITOR],
-    openapi_extra=_about.schema,
-    responses=responses(400, 401, 403, 404, 413, 415, 422, 507),
-)
-def describe_model(session: Db, ref: Ref, body: Annotated[ModelAbout, Depends(_about)]) -> Model:
+@deletions_router.patch("/{ref}", dependencies=[EDITOR])
+def describe_model(session: Db, ref: Ref, body: Body[ModelAbout]) -> Model:
     """Say what a model is for: license, languages, intended use, limitations, contact. Its model cards show them.
 
     Omitted fields are unchanged; null removes a field.
@@ -135,15 +120,13 @@ def describe_model(session: Db, ref: Ref, body: Annotated[ModelAbout, Depends(_a
     return version_notes.describe(session, ref, body)
 
 
-@deletions_router.post("/{ref}/restore", dependencies=[EDITOR], responses=responses(401, 403, 404, 422, 507))
+@deletions_router.post("/{ref}/restore", dependencies=[EDITOR])
 def restore_model(session: Db, ref: Ref) -> Restored:
     """Restore the versions of a model that the latest deletion removed."""
     return deletions.restore_model(session, ref)
 
 
-@deletions_router.delete(
-    "/{ref}/versions/{number}", dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507)
-)
+@deletions_router.delete("/{ref}/versions/{number}", dependencies=[EDITOR], responses=responses(409))
 def delete_version(session: Db, ref: Ref, number: Number, dry_run: DryRun = False) -> Deletion:
     """Delete a version; it can be restored for some time, and its number is never reused.
 
@@ -152,26 +135,19 @@ def delete_version(session: Db, ref: Ref, number: Number, dry_run: DryRun = Fals
     return deletions.delete_version(session, ref, number, dry_run)
 
 
-@deletions_router.post(
-    "/{ref}/versions/{number}/restore", dependencies=[EDITOR], responses=responses(401, 403, 404, 422, 507)
-)
+@deletions_router.post("/{ref}/versions/{number}/restore", dependencies=[EDITOR])
 def restore_version(session: Db, ref: Ref, number: Number) -> Restored:
     """Restore a deleted version."""
     return deletions.restore_version(session, ref, number)
 
 
-@deletions_router.patch(
-    "/{ref}/versions/{number}",
-    dependencies=[EDITOR],
-    openapi_extra=_patch.schema,
-    responses=responses(400, 401, 403, 404, 412, 413, 415, 422, 507),
-)
+@deletions_router.patch("/{ref}/versions/{number}", dependencies=[EDITOR], responses=responses(412))
 def change_version(
     session: Db,
     response: Response,
     ref: Ref,
     number: Number,
-    body: Annotated[VersionPatch, Depends(_patch)],
+    body: Body[VersionPatch],
     if_match: Annotated[
         str | None,
         Header(description="Current ETag of the version; if absent, the version is changed unconditionally."),
@@ -183,20 +159,13 @@ def change_version(
     return changed
 
 
-@deletions_router.get("/{ref}/retention", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@deletions_router.get("/{ref}/retention", dependencies=[VIEWER])
 def get_retention(session: Db, ref: Ref) -> Retention:
     """Get the retention rule of a model and the versions that it deletes now."""
     return deletions.retention(session, ref)
 
 
-@deletions_router.put(
-    "/{ref}/retention",
-    dependencies=[EDITOR],
-    openapi_extra=_rule.schema,
-    responses=responses(400, 401, 403, 404, 413, 415, 422, 507),
-)
-def set_retention(
-    session: Db, ref: Ref, body: Annotated[RetentionRule, Depends(_rule)], dry_run: DryRun = False
-) -> Retention:
+@deletions_router.put("/{ref}/retention", dependencies=[EDITOR])
+def set_retention(session: Db, ref: Ref, body: Body[RetentionRule], dry_run: DryRun = False) -> Retention:
     """Keep this many of the newest versions, and all versions with an alias; a worker deletes the others."""
     return deletions.set_retention(session, ref, body.keep_last, dry_run)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.client import Client
-from app.command_line.output import Json, console, fail, number, print_json, table
+from app.command_line.output import Json, console, fail, number, print_json, print_result, table
 from app.operation.schemas import Status
 
 # As in app.operation.service_commands, what loads the numerics is imported when it is called.
@@ -83,21 +83,19 @@ def doctor(
     from app.operation.doctor import examine
 
     found = list(examine(hashes))
-    if json:
-        print_json({"findings": [each.document() for each in found]})
-    else:
-        console(json).print(table(["part", "state", "found"], [(each.part, each.state, each.detail) for each in found]))
+    print_result(
+        {"findings": [each.document() for each in found]},
+        table(["part", "state", "found"], [(each.part, each.state, each.detail) for each in found]),
+        json,
+    )
     if any(each.state == "fault" for each in found):
         raise typer.Exit(1)
 
 
 def _show(found: dict[str, Any], title: str, json: bool) -> None:
-    if json:
-        print_json(found)
-        return
     rows = {"version": found["version"], "schema": found["schema"], "made (UTC)": found["created_at"]}
     rows |= {"bytes": f"{found['size_bytes']:,}"} | found["rows"]
-    console(json).print(table([title, ""], rows.items()))
+    print_result(found, table([title, ""], rows.items()), json)
 
 
 _GIB = float(1 << 30)

@@ -23,14 +23,14 @@ from app.version import VERSION
 router = APIRouter(tags=["operation"])
 
 
-@router.get("/healthz", responses=responses())
+@router.get("/healthz")
 async def get_health(request: Request) -> Health:
     """Check that the process answers and has not been asked to end; requires no key."""
     _refuse_when_draining(request)
     return Health(version=VERSION)
 
 
-@router.get("/readyz", responses=responses())
+@router.get("/readyz")
 def get_readiness(request: Request) -> Readiness:
     """Check that database, queue and workers are ready; requires no key."""
     _refuse_when_draining(request)
@@ -74,7 +74,7 @@ def _metrics(state: State, workspace: str | None) -> bytes:
 status_router = APIRouter(prefix=f"{V1}/status", tags=["operation"])
 
 
-@status_router.get("", dependencies=[VIEWER], responses=responses(401, 422))
+@status_router.get("", dependencies=[VIEWER])
 def get_status(session: Db) -> Status:
     """Get the current status: running jobs with curves, queues, free disk space and problems."""
     return status(session)
@@ -83,13 +83,13 @@ def get_status(session: Db) -> Status:
 storage_router = APIRouter(prefix=f"{V1}/storage", tags=["operation"], dependencies=[ADMIN])
 
 
-@storage_router.get("", responses=responses(401, 403, 422))
+@storage_router.get("")
 def get_storage(session: Everything) -> Storage:
     """List what the next collection removes: deleted versions and unreferenced files."""
     return storage.report(session, files())
 
 
-@storage_router.post("/collect", responses=responses(401, 403, 422, 507))
+@storage_router.post("/collect")
 def collect_storage(
     session: Everything,
     deleted: Annotated[bool, Query(description="Also remove deleted versions that could still be restored.")] = False,

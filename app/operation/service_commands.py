@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from app.command_line.output import Json, console, fail, print_json, table
+from app.command_line.output import Json, console, fail, print_json, print_result, table
 from app.remote.errors import ClientError
 
 corpus = typer.Typer(help="Create example data.", no_args_is_help=True)
@@ -107,7 +107,4 @@ def docstrings(
     from app.operation.corpus import write_docstrings
 
     summary = write_docstrings(output)
-    if json:
-        print_json({"path": str(output), **summary})
-    else:
-        console(json).print(table(["corpus", str(output)], summary.items()))
+    print_result({"path": str(output), **summary}, table(["corpus", str(output)], summary.items()), json)

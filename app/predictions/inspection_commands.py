@@ -8,7 +8,7 @@ import typer
 
 from app.client import Client
 from app.command_line.instances import Instance, Text, one_instance
-from app.command_line.output import Json, console, number, option, print_json, table
+from app.command_line.output import Json, console, number, option, print_json, print_result, table
 from app.plurals import counted
 from app.predictions.inspection_schemas import NearestRequest, WeightedTerm
 from app.remote.errors import ClientError
@@ -110,11 +110,8 @@ def terms(
     """Show the features with the largest weights for and against a class of a linear model."""
     with Client() as client:
         found = client.models.terms(model, version, label, limit)
-    if json:
-        print_json(found)
-        return
     rows = [(*_reported(for_it), *_reported(against)) for for_it, against in zip_longest(found.lifting, found.lowering)]
-    console(json).print(table(["for it", "weight", "against it", "weight"], rows))
+    print_result(found, table(["for it", "weight", "against it", "weight"], rows), json)
 
 
 def _reported(term: WeightedTerm | None) -> tuple[str | int | None, str | None]:
@@ -137,9 +134,6 @@ def thresholds(
                 raise ClientError(f"The model {model!r} has no version yet")
             version = latest.version
         found = client.models.thresholds(model, version)
-    if json:
-        print_json(found)
-        return
     points = found.points
     chosen = (
         sorted({round(k * (len(points) - 1) / (_THRESHOLDS_SHOWN - 1)) for k in range(_THRESHOLDS_SHOWN)})
@@ -155,4 +149,4 @@ def thresholds(
         for at in (points[k] for k in chosen)
     ]
     last = "found" if of_sets else "mean level"
-    console(json).print(table(["threshold", "answered", "right", "at least (95 %)", last], rows))
+    print_result(found, table(["threshold", "answered", "right", "at least (95 %)", last], rows), json)

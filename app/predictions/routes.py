@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import FileResponse
 
 from app.access.authentication import VIEWER
-from app.http.bodies import JsonBody, request_schema, require_json
+from app.http.bodies import Body, request_schema, require_json
 from app.http.parameters import V1, Db, Id, Number, Ref
 from app.http.problems import responses
 from app.predictions import batch_predictions, codes, terms, thresholds
@@ -35,7 +35,7 @@ models_router = APIRouter(prefix=f"{V1}/models", tags=["predictions"])
     dependencies=[VIEWER],
     response_model=PredictResponse,
     openapi_extra=request_schema(PredictRequest),
-    responses=responses(400, 401, 404, 409, 413, 415, 422),
+    responses=responses(409, 413, 415),
 )
 async def predict_labels(
     request: Request,
@@ -62,7 +62,7 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
     "/{id}/predictions",
     dependencies=[VIEWER],
     response_class=FileResponse,
-    responses={200: {"content": {"application/octet-stream": _BINARY}}, **responses(401, 404, 409, 422)},
+    responses={200: {"content": {"application/octet-stream": _BINARY}}, **responses(409)},
 )
 def get_predictions(session: Db, id: Id) -> FileResponse:
     """Download the predictions of a job as Parquet, CSV or JSON lines, in the format of the request."""
@@ -76,7 +76,7 @@ _First = Annotated[int, Query(ge=0, lt=2**31)]
 _Shown = Annotated[int, Query(ge=1, le=200)]
 
 
-@codes_router.get("/{ref}/versions/{number}/code", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))
+@codes_router.get("/{ref}/versions/{number}/code", dependencies=[VIEWER], responses=responses(409))
 def get_code(
     request: Request,
     ref: Ref,
@@ -99,7 +99,7 @@ drift_router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 Days = Annotated[int, Query(ge=1, le=KEPT_DAYS, description="Number of days up to today, in UTC.")]
 
 
-@drift_router.get("/{ref}/versions/{number}/drift", dependencies=[VIEWER], responses=responses(401, 404, 409, 422, 503))
+@drift_router.get("/{ref}/versions/{number}/drift", dependencies=[VIEWER], responses=responses(409))
 def get_drift(request: Request, session: Db, ref: Ref, number: Number, days: Days = 7) -> Drift:
     """Compare the predictions of the last days with those on held-out rows."""
     cache: ModelCache = request.app.state.models
@@ -109,18 +109,9 @@ def get_drift(request: Request, session: Db, ref: Ref, number: Number, days: Day
 
 nearest_router = APIRouter(prefix=f"{V1}/models", tags=["predictions"])
 
-_body = JsonBody(NearestRequest)
 
-
-@nearest_router.post(
-    "/{ref}/nearest",
-    dependencies=[VIEWER],
-    openapi_extra=_body.schema,
-    responses=responses(400, 401, 404, 409, 413, 415, 422, 503),
-)
-def find_nearest_rows(
-    request: Request, session: Db, ref: Ref, body: Annotated[NearestRequest, Depends(_body)]
-) -> NearestRows:
+@nearest_router.post("/{ref}/nearest", dependencies=[VIEWER], responses=responses(409))
+def find_nearest_rows(request: Request, session: Db, ref: Ref, body: Body[NearestRequest]) -> NearestRows:
     """Find the training rows most similar to an instance, with the predicted label or another."""
     cache: ModelCache = request.app.state.models
     loaded = cache.get((request.state.key.workspace, ref, body.version, None))
@@ -130,7 +121,7 @@ def find_nearest_rows(
 terms_router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 
 
-@terms_router.get("/{ref}/versions/{number}/terms", dependencies=[VIEWER], responses=responses(401, 404, 409, 422, 503))
+@terms_router.get("/{ref}/versions/{number}/terms", dependencies=[VIEWER], responses=responses(409))
 def get_class_terms(
     request: Request,
     ref: Ref,
@@ -147,7 +138,7 @@ def get_class_terms(
 inputs_router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 
 
-@inputs_router.get("/{ref}/inputs", dependencies=[VIEWER], responses=responses(401, 404, 409, 422, 503))
+@inputs_router.get("/{ref}/inputs", dependencies=[VIEWER], responses=responses(409))
 def get_inputs(
     request: Request,
     session: Db,
@@ -166,9 +157,7 @@ def get_inputs(
 thresholds_router = APIRouter(prefix=f"{V1}/models", tags=["models"])
 
 
-@thresholds_router.get(
-    "/{ref}/versions/{number}/thresholds", dependencies=[VIEWER], responses=responses(401, 404, 409, 422, 503)
-)
+@thresholds_router.get("/{ref}/versions/{number}/thresholds", dependencies=[VIEWER], responses=responses(409))
 def get_thresholds(request: Request, ref: Ref, number: Number) -> ThresholdCurve:
     """Get precision against coverage on held-out rows by threshold, for versions with probabilities.
 

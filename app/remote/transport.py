@@ -20,6 +20,7 @@ from app.json_text import faults
 from app.remote.errors import (
     ClientError,
     ResponseError,
+    TimedOutError,
     UnauthenticatedError,
     UnexpectedAnswerError,
     UnreachableError,
@@ -29,6 +30,7 @@ from app.schemas import ProblemItem
 
 B = TypeVar("B", bound=BaseModel)
 Content = bytes | Callable[[], Iterator[bytes]]
+Body = BaseModel | Mapping[str, Any]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 PREFIX = "/api/v1"
@@ -39,6 +41,7 @@ MAX_FAULTS = 20
 # Statuses that say nothing about the request itself: a later attempt may succeed.
 _PASSING = frozenset({429, 502, 503, 504})
 _GLANCE_SECONDS = 2.0
+POLL_SECONDS = 0.5
 
 
 class Transport:
@@ -77,6 +80,23 @@ class Transport:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
+    def looks(self, timeout: float | None, still: Callable[[], str]) -> Iterator[None]:
+        """One item now and then, for each look at something that is awaited; the last raises TimedOutError.
+
+        Parameters
+        ----------
+        timeout : float or None
+            Seconds in which to look.
+        still : callable
+            Says then what is as before.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            yield
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimedOutError(f"{still()} after {timeout:g} seconds")
+            self.sleep(POLL_SECONDS)
+
     def wait(self, attempt: int, retry_after: str | None = None) -> None:
         """Sleep before the next attempt: 0.2 s, doubled each time, at most 5 s, less a random part."""
         seconds = min(5.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)
@@ -87,14 +107,20 @@ class Transport:
     def get(self, answer: type[B], path: str, **params: Any) -> B:
         return self.parsed(answer, self.send("GET", path, params=params).content)
 
-    def post(self, answer: type[B], path: str, body: BaseModel | Mapping[str, Any] | None = None, **params: Any) -> B:
-        if isinstance(body, BaseModel):
-            body = body.model_dump(mode="json", exclude_unset=True)
-        # The service is the one judge of what is valid: its message names the place, whichever client was used.
-        content = b"" if body is None else _json(body)
-        headers = {"Content-Type": "application/json"} if body is not None else {}
-        response = self.send("POST", path, params=params, content=content, headers=headers)
-        return self.parsed(answer, response.content)
+    def post(self, answer: type[B], path: str, body: Body | None = None, **params: Any) -> B:
+        return self.ask("POST", answer, path, body, **params)
+
+    def ask(
+        self,
+        method: str,
+        answer: type[B],
+        path: str,
+        body: Body | None = None,
+        revision: int | None = None,
+        **params: Any,
+    ) -> B:
+        """The answer to a request with a JSON body; ``revision`` as of :meth:`send`."""
+        return self.parsed(answer, self.send(method, path, params=params, json=body, revision=revision).content)
 
     def parsed(self, answer: type[B], content: bytes) -> B:
         """The body of an answer as a model.
@@ -128,7 +154,9 @@ class Transport:
         *,
         params: Mapping[str, Any] | None = None,
         content: Content = b"",
+        json: Body | None = None,
         headers: Mapping[str, str] | None = None,
+        revision: int | None = None,
         timeout: float | None = None,
     ) -> httpx.Response:
         """One answer with a status below 400.
@@ -139,6 +167,10 @@ class Transport:
         ----------
         content : bytes or callable
             The body, or a function that starts it again for each attempt.
+        json : model or mapping, optional
+            The body instead, as JSON; of a model the fields that were set.
+        revision : int, optional
+            The revision that the resource must have; None: whatever it has.
         timeout : float, optional
             Seconds to wait for the answer, where it takes longer than most.
 
@@ -150,6 +182,12 @@ class Transport:
             The service refused.
         """
         sent = dict(headers or {})
+        if json is not None:
+            # The service is the one judge of what is valid: its message names the place, whichever client was used.
+            content = _json(json.model_dump(mode="json", exclude_unset=True) if isinstance(json, BaseModel) else json)
+            sent["Content-Type"] = "application/json"
+        if revision is not None:
+            sent["If-Match"] = f'"{revision}"'
         if method == "POST":
             sent.setdefault("Idempotency-Key", uuid4().hex)
         query = {name: value for name, value in (params or {}).items() if value is not None}

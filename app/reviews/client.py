@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-import orjson
-
 from app.jobs.client import Job, job_of
 from app.jobs.schemas import Job as JobBody
 from app.remote.files import post_file, receive_file
@@ -81,9 +79,7 @@ class Reviews:
 
     def release(self, review: str, rows: Sequence[int]) -> None:
         """Give claimed rows back before their leases end."""
-        body = ReleaseRequest(rows=[*rows]).model_dump_json().encode()
-        headers = {"Content-Type": "application/json"}
-        self._transport.send("POST", f"/reviews/{review}/release", content=body, headers=headers)
+        self._transport.send("POST", f"/reviews/{review}/release", json=ReleaseRequest(rows=[*rows]))
 
     def labels(
         self, review: str, search: str | None = None, limit: int = 20, language: str | None = None
@@ -117,10 +113,8 @@ class Reviews:
         """
         given = {"label": label} if label is None or isinstance(label, str) else {"labels": [*label]}
         request = DecisionRequest.model_validate(given | {"skip": label is None, "comment": comment})
-        headers = {"Content-Type": "application/json"} | _match(revision)
-        body = request.model_dump_json(exclude_none=True).encode()
-        response = self._transport.send("PUT", f"/reviews/{review}/decisions/{row}", content=body, headers=headers)
-        return ReviewRow.model_validate(orjson.loads(response.content))
+        body = request.model_dump(exclude_none=True)
+        return self._transport.ask("PUT", ReviewRow, f"/reviews/{review}/decisions/{row}", body, revision)
 
     def undo(self, review: str, row: int, revision: int | None = None, minutes: float | None = None) -> ReviewRow:
         """Withdraw your own decision or skip of a row; raises PreconditionFailedError as :meth:`decide` does.
@@ -130,9 +124,8 @@ class Reviews:
         minutes : float, optional
             For so long you have the row again; None: anybody can claim it.
         """
-        path, params = f"/reviews/{review}/decisions/{row}", {"minutes": minutes}
-        response = self._transport.send("DELETE", path, params=params, headers=_match(revision))
-        return ReviewRow.model_validate(orjson.loads(response.content))
+        path = f"/reviews/{review}/decisions/{row}"
+        return self._transport.ask("DELETE", ReviewRow, path, revision=revision, minutes=minutes)
 
     def save_sheet(
         self, review: str, path: str | Path, state: State | None = None, format: SheetFormat = "xlsx"
@@ -182,7 +175,3 @@ class Reviews:
         """
         body = {name: value for name, value in (("dataset", dataset), ("part", part)) if value is not None}
         return job_of(self._transport.post(JobBody, f"/reviews/{review}/append", body), self._transport)
-
-
-def _match(revision: int | None) -> dict[str, str]:
-    return {} if revision is None else {"If-Match": f'"{revision}"'}

@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from app.client import Client
-from app.command_line.output import Json, console, number, print_json, table
+from app.command_line.output import Json, console, number, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.commands import show_job
@@ -42,9 +42,6 @@ def list_(json: Json = False) -> None:
     """List the newest queues."""
     with Client() as client:
         page = client.reviews.list()
-    if json:
-        print_json(page)
-        return
     rows = [
         (
             each.name,
@@ -56,7 +53,7 @@ def list_(json: Json = False) -> None:
         )
         for each in page.items
     ]
-    console(json).print(table(["name", "model", "version", "rows", "decided", "disputed"], rows))
+    print_result(page, table(["name", "model", "version", "rows", "decided", "disputed"], rows), json)
 
 
 @reviews.command()
@@ -127,11 +124,8 @@ def labels(
     """Search the labels that the rows can have."""
     with Client() as client:
         found = client.reviews.labels(review, search, limit, language)
-    if json:
-        print_json(found)
-        return
     shown = [(each.label, each.name, " › ".join(each.path)) for each in found.labels]
-    console(json).print(table(["label", "name", "below"], shown))
+    print_result(found, table(["label", "name", "below"], shown), json)
 
 
 @reviews.command()

@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from app.access.authentication import CLERK, EDITOR, VIEWER
 from app.datasets import upload_routes as uploads
 from app.datasets.upload_routes import Received
-from app.http.bodies import JsonBody
+from app.http.bodies import Body
 from app.http.parameters import REVIEWS, V1, Db, Once, PageSize, PageToken, Ref, opened, point_to, revision
 from app.http.problems import responses
 from app.jobs import service as jobs
@@ -37,28 +37,18 @@ from app.store.idempotency import fingerprint, idempotent
 
 router = APIRouter(prefix=REVIEWS, tags=["reviews"])
 
-_request, _claim, _decision = JsonBody(ReviewRequest), JsonBody(ClaimRequest), JsonBody(DecisionRequest)
-_append, _release = JsonBody(DecidedRowsRequest), JsonBody(ReleaseRequest)
 _Row = Annotated[int, Path(ge=0, lt=2**53, description="Number of the row in the dataset, from 0.")]
 _Match = Annotated[str | None, Header(description="The revision of the row in double quotes, or absent for any.")]
 
 
-@router.get("", dependencies=[VIEWER], responses=responses(401, 422))
+@router.get("", dependencies=[VIEWER])
 def list_reviews(session: Db, page_size: PageSize = 100, page_token: PageToken = None) -> Page[Review]:
     """List review queues, newest first, with their progress."""
     return reviews.page(session, page_size, page_token)
 
 
-@router.post(
-    "",
-    status_code=201,
-    dependencies=[CLERK],
-    openapi_extra=_request.schema,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
-)
-def create_review(
-    response: Response, session: Db, token: Once, body: Annotated[ReviewRequest, Depends(_request)]
-) -> Review:
+@router.post("", status_code=201, dependencies=[CLERK], responses=responses(404, 409))
+def create_review(response: Response, session: Db, token: Once, body: Body[ReviewRequest]) -> Review:
     """Create a review queue from a prediction job: its rows that are not sure, and a random share of the sure ones."""
     with idempotent(session, token, fingerprint("review", body.model_dump_json()), tables.Review) as before:
         review = reviews.get(session, before) if before else reviews.create(session, body)
@@ -66,19 +56,19 @@ def create_review(
     return review
 
 
-@router.get("/{ref}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}", dependencies=[VIEWER])
 def get_review(session: Db, ref: Ref) -> Review:
     """Get a review queue with its progress, agreement, and the measured precision of sure rows."""
     return reviews.get(session, ref)
 
 
-@router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 422, 507))
+@router.delete("/{ref}", status_code=204, dependencies=[EDITOR])
 def delete_review(session: Db, ref: Ref) -> None:
     """Delete a review queue with its rows and decisions."""
     reviews.delete(session, ref)
 
 
-@router.get("/{ref}/rows", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}/rows", dependencies=[VIEWER])
 def list_review_rows(
     session: Db,
     ref: Ref,
@@ -90,30 +80,19 @@ def list_review_rows(
     return rows.listed(session, ref, page_size, after, state)
 
 
-@router.post(
-    "/{ref}/claim",
-    dependencies=[CLERK],
-    openapi_extra=_claim.schema,
-    responses=responses(400, 401, 403, 404, 413, 415, 422, 507),
-)
-def claim_rows(session: Db, ref: Ref, body: Annotated[ClaimRequest, Depends(_claim)]) -> ClaimedRows:
+@router.post("/{ref}/claim", dependencies=[CLERK])
+def claim_rows(session: Db, ref: Ref, body: Body[ClaimRequest]) -> ClaimedRows:
     """Claim rows for some minutes, the least sure first; no two claims get the same row."""
     return ClaimedRows(rows=claims.claim(session, ref, body))
 
 
-@router.post(
-    "/{ref}/release",
-    status_code=204,
-    dependencies=[CLERK],
-    openapi_extra=_release.schema,
-    responses=responses(400, 401, 403, 404, 413, 415, 422, 507),
-)
-def release_rows(session: Db, ref: Ref, body: Annotated[ReleaseRequest, Depends(_release)]) -> None:
+@router.post("/{ref}/release", status_code=204, dependencies=[CLERK])
+def release_rows(session: Db, ref: Ref, body: Body[ReleaseRequest]) -> None:
     """Give claimed rows back before their leases end."""
     claims.release(session, ref, body.rows)
 
 
-@router.get("/{ref}/labels", dependencies=[VIEWER], responses=responses(401, 404, 409, 422))
+@router.get("/{ref}/labels", dependencies=[VIEWER], responses=responses(409))
 def find_review_labels(
     request: Request,
     session: Db,
@@ -135,7 +114,7 @@ def find_review_labels(
     return label_search.find(session, request.app.state.models, ref, search, label or [], limit, language)
 
 
-@router.get("/{ref}/sheet", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}/sheet", dependencies=[VIEWER])
 def get_review_sheet(
     request: Request,
     session: Db,
@@ -160,12 +139,7 @@ def _reviewed(request: Request, ref: Ref) -> None:
         reviews.get(session, ref)
 
 
-@router.post(
-    "/{ref}/decisions",
-    dependencies=[CLERK],
-    openapi_extra=uploads.SCHEMA,
-    responses=responses(400, 401, 403, 404, 413, 415, 422, 507),
-)
+@router.post("/{ref}/decisions", dependencies=[CLERK], openapi_extra=uploads.SCHEMA, responses=responses(413, 415))
 def import_review_decisions(
     request: Request,
     session: Db,
@@ -177,18 +151,13 @@ def import_review_decisions(
     return queue_files.read(session, request.app.state.models, ref, file.upload.path, new_labels)
 
 
-@router.put(
-    "/{ref}/decisions/{row}",
-    dependencies=[CLERK],
-    openapi_extra=_decision.schema,
-    responses=responses(400, 401, 403, 404, 409, 412, 413, 415, 422, 507),
-)
+@router.put("/{ref}/decisions/{row}", dependencies=[CLERK], responses=responses(409, 412))
 def decide_row(
     session: Db,
     response: Response,
     ref: Ref,
     row: _Row,
-    body: Annotated[DecisionRequest, Depends(_decision)],
+    body: Body[DecisionRequest],
     if_match: _Match = None,
 ) -> ReviewRow:
     """Decide or skip a row, or change your own decision; repeating a decision changes nothing."""
@@ -197,16 +166,8 @@ def decide_row(
     return decided
 
 
-@router.post(
-    "/{ref}/append",
-    status_code=202,
-    dependencies=[EDITOR],
-    openapi_extra=_append.schema,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
-)
-def append_decided_rows(
-    response: Response, session: Db, token: Once, ref: Ref, body: Annotated[DecidedRowsRequest, Depends(_append)]
-) -> Job:
+@router.post("/{ref}/append", status_code=202, dependencies=[EDITOR], responses=responses(409))
+def append_decided_rows(response: Response, session: Db, token: Once, ref: Ref, body: Body[DecidedRowsRequest]) -> Job:
     """Append decided rows to a dataset, each once; the job creates a new dataset version."""
     print_ = fingerprint("decided rows", ref, body.model_dump_json())
     with idempotent(session, token, print_, tables.Job) as before:
@@ -215,7 +176,7 @@ def append_decided_rows(
     return job
 
 
-@router.delete("/{ref}/decisions/{row}", dependencies=[CLERK], responses=responses(401, 403, 404, 412, 422, 507))
+@router.delete("/{ref}/decisions/{row}", dependencies=[CLERK], responses=responses(412))
 def undo_decision(
     session: Db,
     response: Response,

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import orjson
-
 from app.jobs.client import Job, job_of
 from app.jobs.schemas import Job as JobBody
 from app.predictions.client import Instance
@@ -49,9 +47,7 @@ class Rules:
 
     def enable(self, rule: str, enabled: bool = True) -> Rule:
         """Switch a rule on, or off."""
-        body, headers = orjson.dumps({"enabled": enabled}), {"Content-Type": "application/json"}
-        response = self._transport.send("PATCH", f"/rules/{rule}", content=body, headers=headers)
-        return self._transport.parsed(Rule, response.content)
+        return self._transport.ask("PATCH", Rule, f"/rules/{rule}", {"enabled": enabled})
 
     def delete(self, rule: str) -> None:
         """Delete a rule; what it has begun goes on."""

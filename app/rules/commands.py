@@ -8,7 +8,7 @@ import typer
 
 from app.client import Client
 from app.command_line.instances import Instance, one_instance
-from app.command_line.output import Json, console, number, option, print_json, table
+from app.command_line.output import Json, console, number, option, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.schemas import TrainRequest
@@ -48,14 +48,11 @@ def list_(json: Json = False) -> None:
     """List the newest rules."""
     with Client() as client:
         page = client.rules.list()
-    if json:
-        print_json(page)
-        return
     rows = [
         (rule.name, rule.model, _starts(rule), _alias(rule), _last(rule), "on" if rule.enabled else "off")
         for rule in page.items
     ]
-    console(json).print(table(["name", "model", "starts", "alias", "last run", ""], rows))
+    print_result(page, table(["name", "model", "starts", "alias", "last run", ""], rows), json)
 
 
 @rules.command()
@@ -109,9 +106,6 @@ def runs(rule: Ref, json: Json = False) -> None:
 
 
 def _show(rule: Rule, json: bool) -> None:
-    if json:
-        print_json(rule)
-        return
     rows = [
         ("id", rule.id),
         ("model", rule.model),
@@ -124,7 +118,7 @@ def _show(rule: Rule, json: bool) -> None:
         ("on", "yes" if rule.enabled else "no"),
         ("last run", _last(rule)),
     ]
-    console(json).print(table(["rule", rule.name], rows))
+    print_result(rule, table(["rule", rule.name], rows), json)
 
 
 def _show_runs(runs: list[RuleRun]) -> None:
@@ -202,14 +196,11 @@ def feedback_list_(
     """List the newest feedback to a model."""
     with Client() as client:
         page = client.feedback.list(model, waiting=waiting)
-    if json:
-        print_json(page)
-        return
     rows = [
         (each.id, each.version, ", ".join(each.labels), _shown(each), each.key, each.job, f"{each.created_at:%F %T}")
         for each in page.items
     ]
-    console(json).print(table(["id", "version", "labels", "instance", "key", "job", "reported (UTC)"], rows))
+    print_result(page, table(["id", "version", "labels", "instance", "key", "job", "reported (UTC)"], rows), json)
 
 
 @feedback.command("show")
@@ -239,10 +230,7 @@ def append_rows(
         job = client.feedback.append_rows(model, dataset, cast(Any, part))
         if watch:
             job = watch_job(job, console(json))
-    if json:
-        print_json(job)
-        return
-    console(json).print(table(["job", job.id], [("kind", job.kind), ("state", job.state)]))
+    print_result(job, table(["job", job.id], [("kind", job.kind), ("state", job.state)]), json)
 
 
 def _shown(reported: Feedback) -> str:
@@ -254,9 +242,6 @@ def _shown(reported: Feedback) -> str:
 
 
 def _feedback_show(reported: Feedback, json: bool) -> None:
-    if json:
-        print_json(reported)
-        return
     facts = reported.model_dump(mode="json", exclude={"labels", "instance"}, exclude_none=True)
     facts |= {"labels": ", ".join(reported.labels), "instance": _shown(reported)}
-    console(json).print(table(["feedback", reported.id], facts.items()))
+    print_result(reported, table(["feedback", reported.id], facts.items()), json)

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from app.access.authentication import CLERK, EDITOR, VIEWER
-from app.http.bodies import JsonBody
+from app.http.bodies import Body
 from app.http.parameters import V1, Db, Id, Once, PageSize, PageToken, Ref, point_to
 from app.http.problems import responses
 from app.jobs import service as jobs
@@ -22,23 +22,15 @@ from app.store.idempotency import fingerprint, idempotent
 
 router = APIRouter(prefix=f"{V1}/rules", tags=["rules"])
 
-_request, _patch = JsonBody(RuleRequest), JsonBody(RulePatch)
 
-
-@router.get("", dependencies=[VIEWER], responses=responses(401, 422))
+@router.get("", dependencies=[VIEWER])
 def list_rules(session: Db, page_size: PageSize = 100, page_token: PageToken = None) -> Page[Rule]:
     """List rules, newest first, each with its newest run."""
     return rules.page(session, page_size, page_token)
 
 
-@router.post(
-    "",
-    status_code=201,
-    dependencies=[EDITOR],
-    openapi_extra=_request.schema,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
-)
-def create_rule(response: Response, session: Db, token: Once, body: Annotated[RuleRequest, Depends(_request)]) -> Rule:
+@router.post("", status_code=201, dependencies=[EDITOR], responses=responses(404, 409))
+def create_rule(response: Response, session: Db, token: Once, body: Body[RuleRequest]) -> Rule:
     """Create a rule that retrains a model on a schedule or after feedback, and may promote the new version."""
     with idempotent(session, token, fingerprint("rule", body.model_dump_json()), tables.Rule) as before:
         rule = rules.get(session, before) if before else rules.create(session, body)
@@ -46,36 +38,31 @@ def create_rule(response: Response, session: Db, token: Once, body: Annotated[Ru
     return rule
 
 
-@router.get("/{ref}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}", dependencies=[VIEWER])
 def get_rule(session: Db, ref: Ref) -> Rule:
     """Get a rule by id or name, with its newest run."""
     return rules.get(session, ref)
 
 
-@router.patch(
-    "/{ref}",
-    dependencies=[EDITOR],
-    openapi_extra=_patch.schema,
-    responses=responses(400, 401, 403, 404, 413, 415, 422, 507),
-)
-def change_rule(session: Db, ref: Ref, body: Annotated[RulePatch, Depends(_patch)]) -> Rule:
+@router.patch("/{ref}", dependencies=[EDITOR])
+def change_rule(session: Db, ref: Ref, body: Body[RulePatch]) -> Rule:
     """Enable or disable a rule; an unfinished run continues."""
     return rules.set_enabled(session, ref, body.enabled)
 
 
-@router.delete("/{ref}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 422, 507))
+@router.delete("/{ref}", status_code=204, dependencies=[EDITOR])
 def delete_rule(session: Db, ref: Ref) -> None:
     """Delete a rule and the list of its runs; its jobs and their results remain."""
     rules.delete(session, ref)
 
 
-@router.get("/{ref}/runs", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@router.get("/{ref}/runs", dependencies=[VIEWER])
 def list_rule_runs(session: Db, ref: Ref, page_size: PageSize = 100, page_token: PageToken = None) -> Page[RuleRun]:
     """List the runs of a rule, newest first, with jobs, outcome and promotion decision."""
     return rule_runs.page(session, ref, page_size, page_token)
 
 
-@router.post("/{ref}/runs", status_code=202, dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507))
+@router.post("/{ref}/runs", status_code=202, dependencies=[EDITOR], responses=responses(409))
 def start_rule(response: Response, session: Db, token: Once, ref: Ref) -> RuleRun:
     """Start a rule now, independently of its schedule; refused while a run is unfinished."""
     with idempotent(session, token, fingerprint("rule run", ref), tables.RuleRun) as before:
@@ -86,23 +73,15 @@ def start_rule(response: Response, session: Db, token: Once, ref: Ref) -> RuleRu
 
 feedback_router = APIRouter(prefix=f"{V1}/models/{{ref}}/feedback", tags=["predictions"])
 
-_body, _rows = JsonBody(FeedbackRequest), JsonBody(FeedbackRowsRequest)
 
-
-@feedback_router.post(
-    "",
-    status_code=201,
-    dependencies=[CLERK],
-    openapi_extra=_body.schema,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 503, 507),
-)
+@feedback_router.post("", status_code=201, dependencies=[CLERK], responses=responses(409))
 def report_feedback(
     request: Request,
     response: Response,
     session: Db,
     token: Once,
     ref: Ref,
-    body: Annotated[FeedbackRequest, Depends(_body)],
+    body: Body[FeedbackRequest],
 ) -> Feedback:
     """Record the correct labels of an instance, for new training rows."""
     cache: ModelCache = request.app.state.models
@@ -114,15 +93,9 @@ def report_feedback(
     return reported
 
 
-@feedback_router.post(
-    "/rows",
-    status_code=202,
-    dependencies=[EDITOR],
-    openapi_extra=_rows.schema,
-    responses=responses(400, 401, 403, 404, 409, 413, 415, 422, 507),
-)
+@feedback_router.post("/rows", status_code=202, dependencies=[EDITOR], responses=responses(409))
 def append_feedback_rows(
-    response: Response, session: Db, token: Once, ref: Ref, body: Annotated[FeedbackRowsRequest, Depends(_rows)]
+    response: Response, session: Db, token: Once, ref: Ref, body: Body[FeedbackRowsRequest]
 ) -> Job:
     """Append pending feedback to a dataset; the job creates a new dataset version."""
     print_ = fingerprint("feedback rows", ref, body.model_dump_json())
@@ -132,7 +105,7 @@ def append_feedback_rows(
     return job
 
 
-@feedback_router.get("", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@feedback_router.get("", dependencies=[VIEWER])
 def list_feedback(
     session: Db,
     ref: Ref,
@@ -144,15 +117,13 @@ def list_feedback(
     return feedback.page(session, ref, page_size, page_token, waiting)
 
 
-@feedback_router.get("/{id}", dependencies=[VIEWER], responses=responses(401, 404, 422))
+@feedback_router.get("/{id}", dependencies=[VIEWER])
 def get_feedback(session: Db, ref: Ref, id: Id) -> Feedback:
     """Get one report."""
     return feedback.get(session, ref, id)
 
 
-@feedback_router.delete(
-    "/{id}", status_code=204, dependencies=[EDITOR], responses=responses(401, 403, 404, 409, 422, 507)
-)
+@feedback_router.delete("/{id}", status_code=204, dependencies=[EDITOR], responses=responses(409))
 def delete_feedback(session: Db, ref: Ref, id: Id) -> None:
     """Delete a report; a dataset row made from it remains."""
     feedback.remove(session, ref, id)

@@ -5,7 +5,7 @@ from typing import Annotated, cast, get_args
 import typer
 
 from app.client import Client
-from app.command_line.output import Json, console, print_json, table
+from app.command_line.output import Json, console, print_json, print_result, table
 from app.webhooks.schemas import Event, NewWebhook, Webhook
 
 webhooks = typer.Typer(help="Notify other programs of events (administrators only).", no_args_is_help=True)
@@ -33,11 +33,8 @@ def list_(json: Json = False) -> None:
     """List the newest webhooks, without their secrets."""
     with Client() as client:
         page = client.webhooks.list()
-    if json:
-        print_json(page)
-        return
     rows = [(each.name, each.url, ", ".join(each.events), each.n_waiting, each.n_failed) for each in page.items]
-    console(json).print(table(["name", "url", "events", "waiting", "failed"], rows))
+    print_result(page, table(["name", "url", "events", "waiting", "failed"], rows), json)
 
 
 @webhooks.command()
@@ -91,15 +88,12 @@ def deliveries(
     """List deliveries, newest first."""
     with Client() as client:
         page = client.webhooks.deliveries(webhook, page_size=limit)
-    if json:
-        print_json(page)
-        return
     rows = [
         (each.id, f"{each.created_at.astimezone():%Y-%m-%d %H:%M:%S}", each.event, each.state, each.attempts,
          each.status, each.error)
         for each in page.items
     ]  # fmt: skip
-    console(json).print(table(["id", "when", "event", "state", "attempts", "status", "error"], rows))
+    print_result(page, table(["id", "when", "event", "state", "attempts", "status", "error"], rows), json)
 
 
 def _show(webhook: Webhook, json: bool) -> None:

@@ -1,5 +1,6 @@
-"""Copies of arrays within compiled code."""
+"""Copies of arrays within compiled code, and what compiled code takes for one."""
 
+import numpy as np
 from numba import njit
 
 from solvers.numerics.array_types import Array
@@ -14,3 +15,10 @@ def copy(source: Array, target: Array) -> None:
     """
     for i in range(len(source)):
         target[i] = source[i]
+
+
+def fixed(array: Array) -> Array:
+    """Read-only, as mapped files are, so that one compiled loop serves them all."""
+    plain = np.ascontiguousarray(array).view()
+    plain.flags.writeable = False
+    return plain

@@ -16,6 +16,7 @@ from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from solvers.numerics.array_types import AnyFloats, Array, Bools, Ints, Ints32
+from solvers.numerics.copies import fixed
 
 # examples that need a row of sparse weights, for it to be written out
 FREQUENT = 8
@@ -40,7 +41,7 @@ def by_dense(X: sp.csr_matrix, W: AnyFloats) -> AnyFloats:
     """
     dtype = score_type(W)
     scores = np.zeros((X.shape[0], W.shape[1]), dtype)
-    _add_dense(*_rows(X, dtype), _fixed(readable(W)), scores)
+    _add_dense(*_rows(X, dtype), fixed(readable(W)), scores)
     return scores
 
 
@@ -48,7 +49,7 @@ def one_by_dense(indices: NDArray[np.integer], values: AnyFloats, W: AnyFloats) 
     """The scores of one example, shape (n_classes,): a row of :func:`by_dense`."""
     dtype = score_type(W)
     scores: AnyFloats = np.zeros((1, W.shape[1]), dtype)
-    _add_dense(*_row(indices, values, dtype), _fixed(readable(W)), scores)
+    _add_dense(*_row(indices, values, dtype), fixed(readable(W)), scores)
     return np.asarray(scores[0])
 
 
@@ -164,24 +165,17 @@ def one_by_sparse(indices: NDArray[np.integer], values: AnyFloats, W: sp.csr_mat
 def _with_weights(
     rows: tuple[Array, Array, Array], places: Ints32, wide: AnyFloats, W: sp.csr_matrix
 ) -> SparseProducts:
-    return SparseProducts(*rows, places, wide, *map(_fixed, (W.indptr, W.indices, W.data)))
+    return SparseProducts(*rows, places, wide, *map(fixed, (W.indptr, W.indices, W.data)))
 
 
 def _rows(X: sp.csr_matrix, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
     indptr, indices = np.asarray(X.indptr, np.int64), np.asarray(X.indices, np.int32)
-    return _fixed(indptr), _fixed(indices), _fixed(np.asarray(X.data, dtype))
+    return fixed(indptr), fixed(indices), fixed(np.asarray(X.data, dtype))
 
 
 def _row(indices: NDArray[np.integer], values: AnyFloats, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
     indptr = np.array([0, len(indices)])
-    return _fixed(indptr), _fixed(np.asarray(indices, np.int32)), _fixed(np.asarray(values, dtype))
-
-
-def _fixed(array: Array) -> Array:
-    """Read-only, as mapped files are, so that one compiled loop serves them all."""
-    plain = np.ascontiguousarray(array).view()
-    plain.flags.writeable = False
-    return plain
+    return fixed(indptr), fixed(np.asarray(indices, np.int32)), fixed(np.asarray(values, dtype))
 
 
 @njit(cache=True, nogil=True)

@@ -15,6 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from solvers.numerics.copies import fixed
+
 Ints32 = NDArray[np.int32]
 
 # words of a name: longer ones are not looked for
@@ -103,6 +105,7 @@ class Lexicon:
 
     @classmethod
     def _indexed(cls, tokens: Mapping[str, int], concept: Ints32, begin: NDArray[np.int64], words: Ints32) -> Lexicon:
+        begin, words = fixed(begin), fixed(words)
         n_names, n_tokens = len(concept), len(tokens)
         of_name = np.repeat(np.arange(n_names), np.diff(begin))
         distinct = np.unique(of_name * max(1, n_tokens) + words)

@@ -124,4 +124,4 @@ def wired(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
             run(job)
 
     monkeypatch.setattr(transport.httpx, "Client", http)
-    monkeypatch.setattr("app.jobs.client.time.sleep", work)
+    monkeypatch.setattr("time.sleep", work)

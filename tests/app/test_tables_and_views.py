@@ -245,7 +245,7 @@ class _Tty(io.StringIO):
 def test_waiting_has_a_bar_in_a_terminal_and_none_elsewhere(canned: Canned, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "DELAY_SECONDS", 0.0)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
-    monkeypatch.setattr("app.jobs.client.POLL_SECONDS", 0.0)
+    monkeypatch.setattr("app.remote.transport.POLL_SECONDS", 0.0)
     now = {"epoch": 3, "fraction": 0.25, "gap": 0.01, "phase": "training", "eta_seconds": 8}
 
     def waited(out: io.StringIO, **options: Any) -> str:

@@ -13,7 +13,10 @@ def test_loops_are_compiled_once_for_the_same_sources(tmp_path: Path, monkeypatc
     assert child is not None
     assert child.once
     assert list(child.command[-7:-3]) == [sys.executable, "-P", "-m", "app.operation.warm"]
-    monkeypatch.setattr(warm, "SOLVERS", {"naive": SOLVERS["crammer_singer"]})
+    # the defaults of one method, whose loops other tests call, too
+    monkeypatch.setattr(warm, "SOLVERS", {"weston_watkins": SOLVERS["weston_watkins"]})
+    monkeypatch.setattr(warm, "PRECISE", {})
+    monkeypatch.setattr(warm, "options", lambda kind: [{}])
     warm.main(Path(child.command[-2]), child.command[-1])
     assert compile_ahead.compiler(tmp_path) is None
     monkeypatch.setattr(compile_ahead, "version", lambda name: "0.0")

@@ -1,8 +1,14 @@
 """Annif's clients get subjects of a thesaurus, not what is above them, and give them back by their URIs."""
 
+import shutil
+from pathlib import Path
+
 import pytest
-from asking import TestClient
-from working import train, upload
+from asking import TestClient, bearer
+from working import Home, living_in, train, upload
+
+from app.config import Settings
+from app.main import create_app
 
 BASE = "https://example.org/crafts/"
 THESAURUS = f"""
@@ -21,15 +27,25 @@ dough oven broth pot\t<{BASE}baking> <{BASE}soup>
 """
 
 
+@pytest.fixture(scope="module")
+def subjects_home(trained_home: Path, empty_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home that has the model subjects, too."""
+    folder = tmp_path_factory.mktemp("subjects")
+    shutil.copytree(trained_home, folder, dirs_exist_ok=True)
+    with living_in(folder), TestClient(create_app(), headers=bearer(empty_home[1]["admin"])) as client:
+        asked = {"name": "crafts", "format": "skos", "syntax": "turtle", "tree": "deepest"}
+        response = client.post("/api/v1/hierarchies", params=asked, content=THESAURUS.encode())
+        assert response.status_code == 201, response.text
+        assert upload(client, "corpus", LINES.encode() * 8, "annif")["state"] == "ready"
+        job = train(client, "corpus", "subjects", solver="node_svm", hierarchy="crafts", text={"min_df": 1})
+        assert job["state"] == "succeeded", job
+    return folder
+
+
 @pytest.fixture
-def subjects(models: TestClient) -> TestClient:
-    asked = {"name": "crafts", "format": "skos", "syntax": "turtle", "tree": "deepest"}
-    response = models.post("/api/v1/hierarchies", params=asked, content=THESAURUS.encode())
-    assert response.status_code == 201, response.text
-    assert upload(models, "corpus", LINES.encode() * 8, "annif")["state"] == "ready"
-    job = train(models, "corpus", "subjects", solver="node_svm", hierarchy="crafts", text={"min_df": 1})
-    assert job["state"] == "succeeded", job
-    return models
+def subjects(subjects_home: Path, config: Settings, client: TestClient) -> TestClient:
+    shutil.copytree(subjects_home, config.home, dirs_exist_ok=True)
+    return client
 
 
 def test_suggestions_leave_out_what_is_above_them_by_any_parent(subjects: TestClient) -> None:
