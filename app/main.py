@@ -114,6 +114,7 @@ ROUTERS = (
     predictions_routes.nearest_router,
     figures_routes.router,
     access_routes.router,
+    access_routes.sign_in_router,
     access_routes.audit_router,
     access_routes.usage_router,
     operation_routes.storage_router,

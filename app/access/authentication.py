@@ -59,6 +59,7 @@ class KeyRing:
         self.signed_in = Remembered(self._signed_in)
         self._good: set[str] = set()
         self._failed = Rates(failed_per_minute / 60.0, _FAILED_AT_ONCE)
+        self._begun = Rates(failed_per_minute / 60.0, _FAILED_AT_ONCE)
         self.rates = Rates(requests_per_second, max(1.0, requests_per_second))
         self._used: dict[str, float] = {}
 
@@ -108,6 +109,12 @@ class KeyRing:
             self._failed.acquire(address)
             raise
 
+    def begin(self, address: str) -> None:
+        """Count the start of a program's sign-in; raises TooMany after too many of one address."""
+        wait = self._begun.acquire(address)
+        if wait:
+            raise TooMany("This address has started too many sign-ins; retry later.", wait)
+
     def forget(self) -> None:
         """Ask the database again about every key and session."""
         self.known.forget()
@@ -143,11 +150,22 @@ class KeyRing:
 
     def _authenticate(self, digest: str) -> Principal:
         with self._sessions() as session:
-            return keys.authenticate(session, digest)
+            try:
+                return keys.authenticate(session, digest)
+            except Unauthenticated:
+                found = sign_ins.of_token(session, digest)
+                if found is None:
+                    raise
+                return found
 
     def _signed_in(self, digest: str) -> Principal:
         with self._sessions() as session:
             return sign_ins.principal(session, digest)
+
+
+def secret_of(request: Request) -> str:
+    """The key or token that a request sends; empty where there is none."""
+    return _secret(request.headers.get("authorization", ""))
 
 
 def _secret(authorization: str) -> str:

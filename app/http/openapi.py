@@ -7,7 +7,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from app.access.schemas import KeyRequest
+from app.access.schemas import KeyRequest, TokenRequest
 from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.datasets.schemas import CorrectionsRequest, NewUpload
 from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
@@ -32,6 +32,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     SuggestRowsRequest,
     WrongLabelsRequest,
     KeyRequest,
+    TokenRequest,
     AliasTarget,
     VersionPatch,
     ModelAbout,

@@ -25,7 +25,7 @@ from app.errors import Unauthenticated
 from app.jobs import slots
 from app.operation import compile_ahead
 from app.operation.supervisor import Child, Supervisor, SupervisorError
-from app.remote.transport import ADDRESS
+from app.remote.transport import ADDRESS, SIGNED_IN
 from app.store import db
 from app.store.migrate import upgrade
 from app.store.privacy import keep_private
@@ -133,6 +133,7 @@ def serving(
                 supervisor.start(compiler, lambda: True, START_SECONDS)
             # how the client and the command line find the service
             (home / ADDRESS).write_text(_asked_at(host, port) + "\n")
+            (home / SIGNED_IN).unlink(missing_ok=True)
             yield Service(url, supervisor)
         finally:
             supervisor.stop()
