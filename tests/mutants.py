@@ -656,6 +656,20 @@ MUTANTS = (
         "solvers/core/test_path.py",
     ),
     mutant(
+        "weights that are damaged in object storage answer",
+        "app/store/ranges.py",
+        "if hashlib.sha256(part).hexdigest() != self._digests[block]:",
+        "if False:",
+        "app/store/test_ranges.py::test_a_damaged_block_is_refused",
+    ),
+    mutant(
+        "rows of weights are read one place further",
+        "app/store/ranges.py",
+        "begin - a * self._block_bytes)",
+        "begin - a * self._block_bytes + 1)",
+        "app/store/test_ranges.py::test_rows_are_those_of_the_array",
+    ),
+    mutant(
         "a damaged model is loaded",
         "solvers/core/stored_models.py",
         "if verify and file_digest(path) != digest:",
