@@ -30,6 +30,7 @@ from app.store import ranges
 from app.store.db import new_id
 from app.store.files import MANIFEST, Files, Upload
 from app.store.ranges import RangedFolder, RangedRows
+from app.store.storage_counts import COUNTS
 from solvers.core.artefact_files import file_digest
 
 # Local copies used within this time stay, even above the limit: a process may be about to open them.
@@ -207,7 +208,9 @@ def _client(_pid: int, endpoint: str | None) -> Any:
         response_checksum_validation="when_required",
     )
     # by a session of its own: the default one is not made to be shared by threads
-    return boto3.session.Session().client("s3", endpoint_url=endpoint, config=config)
+    client = boto3.session.Session().client("s3", endpoint_url=endpoint, config=config)
+    COUNTS.watch(client)
+    return client
 
 
 @contextlib.contextmanager
@@ -458,15 +461,22 @@ class BucketFiles(Files):
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             yield
 
+    def copies_bytes(self) -> int:
+        return sum(self._copies().values())
+
+    def _copies(self) -> dict[Path, int]:
+        """The marks of all copies, and the sizes of these in bytes."""
+        marks = [mark for mark in (self.root / ".copies").glob("*") if not mark.name.startswith(".")]
+        return {mark: _size(self.path(unquote(mark.name))) for mark in marks}
+
     def _shrink(self) -> None:
         """Remove the copies used least recently while all are larger than allowed."""
-        marks = [mark for mark in (self.root / ".copies").glob("*") if not mark.name.startswith(".")]
-        sizes = {mark: _size(self.path(unquote(mark.name))) for mark in marks}
+        sizes = self._copies()
         total = sum(sizes.values())
         if total <= self._copies_bytes:
             return
         now = super().now()
-        for mark in sorted(marks, key=_time):
+        for mark in sorted(sizes, key=_time):
             if total <= self._copies_bytes or now - _time(mark) < _IN_USE_SECONDS:
                 return
             relative = unquote(mark.name)
@@ -480,6 +490,7 @@ class BucketFiles(Files):
                     continue
                 Files.delete(self, relative)
                 away.unlink()
+                COUNTS.evicted()
                 total -= sizes[mark]
 
 

@@ -194,6 +194,10 @@ class Files:
         if new:
             sync_folder(target.parent.parent)
 
+    def copies_bytes(self) -> int:
+        """Bytes of the copies on this machine of files that are kept elsewhere."""
+        return 0
+
     def ranged(self, relative: str) -> RangedFolder | None:
         """A folder whose large arrays can be read by rows before they are on this machine; None where that is no use.
 
