@@ -34,6 +34,8 @@ T = TypeVar("T")
 _RANKS: dict[Role, int] = {"viewer": 0, "clerk": 1, "editor": 2, "admin": 3}
 _MOST_REMEMBERED = 10_000
 _FAILED_AT_ONCE = 20
+# of one device code; providers ask for five seconds between two
+_POLLS_PER_SECOND, _POLLS_AT_ONCE = 1.0, 10
 _SAFE = ("GET", "HEAD")
 
 _bearer = HTTPBearer(auto_error=False, description="An API key, as returned by POST /keys.")
@@ -60,6 +62,7 @@ class KeyRing:
         self._good: set[str] = set()
         self._failed = Rates(failed_per_minute / 60.0, _FAILED_AT_ONCE)
         self._begun = Rates(failed_per_minute / 60.0, _FAILED_AT_ONCE)
+        self._polled = Rates(_POLLS_PER_SECOND if failed_per_minute else 0.0, _POLLS_AT_ONCE)
         self.rates = Rates(requests_per_second, max(1.0, requests_per_second))
         self._used: dict[str, float] = {}
 
@@ -114,6 +117,12 @@ class KeyRing:
         wait = self._begun.acquire(address)
         if wait:
             raise TooMany("This address has started too many sign-ins; retry later.", wait)
+
+    def poll(self, device_code: str) -> None:
+        """Count a question for a device code's token; raises TooMany for more than a program sends that waits."""
+        wait = self._polled.acquire(keys.digest(device_code))
+        if wait:
+            raise TooMany("The token of this sign-in is asked for too often; retry later.", wait)
 
     def forget(self) -> None:
         """Ask the database again about every key and session."""

@@ -88,6 +88,7 @@ async def get_token(
 ) -> SignInToken:
     """Get the token of a person who has entered the code, or the state of the sign-in until then."""
     response.headers["Cache-Control"] = "no-store"
+    _keyring(request).poll(body.device_code)
     look_up = partial(provider.device_visitor, body.device_code)
     found = await _keyring(request).guess(look_up, _address(request), ASKING_PROVIDERS)
     if not isinstance(found, Visitor):

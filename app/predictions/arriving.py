@@ -68,6 +68,7 @@ class Arrival:
         try:
             whole.set_result(self._load())
         except BaseException as error:
+            log.warning("model.not_arrived", error=type(error).__name__, detail=str(error)[:200])
             whole.set_exception(error)
 
 

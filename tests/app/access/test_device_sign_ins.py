@@ -196,7 +196,7 @@ def test_a_code_signs_in_once_and_a_made_up_one_never(service: Callable[..., Fas
     assert first.json()["state"] == "signed_in"
     said = problem(browser.post(TOKEN, json={"device_code": code["device_code"]}), 401)["detail"]
     assert said == "The identity provider did not confirm the sign-in. Try to sign in again."
-    answers = [browser.post(TOKEN, json={"device_code": "made-up"}).status_code for _ in range(21)]
+    answers = [browser.post(TOKEN, json={"device_code": f"made-up-{n}"}).status_code for n in range(21)]
     assert answers == [401] * 19 + [429] * 2
 
 
@@ -205,6 +205,15 @@ def test_an_address_starts_so_many_sign_ins(service: Callable[..., FastAPI], per
     assert [browser.post(DEVICE).status_code for _ in range(22)] == [200] * 20 + [429] * 2
     with Client(URL, attempts=1) as client, pytest.raises(TooManyError, match="too many sign-ins"):
         client.login(person.see)
+
+
+def test_a_program_asks_for_its_token_so_often(service: Callable[..., FastAPI], person: Person) -> None:
+    browser = TestClient(service(failed_keys_per_minute=10))
+    codes = [browser.post(DEVICE).json()["device_code"] for _ in range(2)]
+    answers = [browser.post(TOKEN, json={"device_code": codes[0]}).status_code for _ in range(14)]
+    assert answers[:10] == [200] * 10
+    assert answers[-1] == 429
+    assert browser.post(TOKEN, json={"device_code": codes[1]}).json()["state"] == "pending"
 
 
 def test_a_person_without_a_role_is_sent_to_the_contact(service: Callable[..., FastAPI], person: Person) -> None:
