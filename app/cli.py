@@ -7,7 +7,7 @@ import typer
 from pydantic import BaseModel
 from typer.main import get_command
 
-from app.access.commands import audit, keys, usage
+from app.access.commands import audit, keys, login, logout, usage
 from app.client import Client
 from app.command_line.option_names import names_of
 from app.command_line.output import Json, console, fail, print_json, table
@@ -33,9 +33,9 @@ from app.version import VERSION
 from app.webhooks.commands import webhooks
 
 EPILOG = (
-    "Environment: POLYMARGIN_URL and POLYMARGIN_API_KEY select the service and the key (default: the service on this "
-    "machine, with the key in POLYMARGIN_HOME/admin.key). POLYMARGIN_HOME, POLYMARGIN_DATABASE_URL and "
-    "POLYMARGIN_REDIS_URL set where up, worker and migrate store data."
+    "Environment: POLYMARGIN_URL and POLYMARGIN_API_KEY select the service and the key (default: the service that you "
+    "signed in to with login, or the service on this machine with the key in POLYMARGIN_HOME/admin.key). "
+    "POLYMARGIN_HOME, POLYMARGIN_DATABASE_URL and POLYMARGIN_REDIS_URL set where up, worker and migrate store data."
 )
 
 cli = typer.Typer(
@@ -84,6 +84,8 @@ cli.command()(reproduce)
 cli.add_typer(evaluations, name="evaluations")
 cli.add_typer(feedback, name="feedback")
 cli.add_typer(uploads, name="uploads")
+cli.command()(login)
+cli.command()(logout)
 cli.add_typer(keys, name="keys")
 cli.command()(audit)
 cli.command()(usage)

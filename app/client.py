@@ -4,11 +4,11 @@ It needs httpx and pydantic and loads neither the solvers nor the service; its e
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from app.access.client import Audit, Keys
-from app.access.schemas import Usage
+from app.access.client import Audit, Keys, login, logout
+from app.access.schemas import DeviceCode, SignInToken, Usage
 from app.datasets.client import Dataset, Datasets
 from app.datasets.schemas import DatasetFormat
 from app.evaluations.client import Evaluations
@@ -35,9 +35,10 @@ class Client:
     ----------
     url : str or None
         Address of the service; None: ``POLYMARGIN_URL``, else where the service of ``POLYMARGIN_HOME`` (~/.polymargin)
-        was started last, else http://127.0.0.1:8000.
+        was started last, or where its user signed in since, else http://127.0.0.1:8000.
     api_key : str or None
-        None: ``POLYMARGIN_API_KEY``, else the file ``admin.key`` in ``POLYMARGIN_HOME`` (default ~/.polymargin).
+        None: ``POLYMARGIN_API_KEY``, else the token of a sign-in to this service (``login``), else the file
+        ``admin.key``, both in ``POLYMARGIN_HOME`` (default ~/.polymargin).
     timeout : float
         Seconds to wait for an answer's next bytes.
     attempts : int
@@ -68,6 +69,45 @@ class Client:
     @property
     def url(self) -> str:
         return self._transport.url
+
+    @property
+    def has_own_key(self) -> bool:
+        """Whether the key was given to this client or in ``POLYMARGIN_API_KEY``."""
+        return self._transport.own_key is not None
+
+    def login(self, show: Callable[[DeviceCode], None] | None = None) -> SignInToken:
+        """Sign in with one's own account at the identity provider of the service, by the device flow (RFC 8628).
+
+        The call returns when the person has signed in. The token is kept in ``POLYMARGIN_HOME`` (~/.polymargin), for
+        this and later clients and for the command line. A key that is given otherwise takes precedence.
+
+        Parameters
+        ----------
+        show : callable, optional
+            Shows the person the address and the code; by default they are printed.
+
+        Raises
+        ------
+        SignInError
+            Nobody entered the code before it expired.
+        ForbiddenError
+            The person has declined the sign-in, or has no role in the service.
+        NotFoundError
+            The service has no identity provider, or the provider no device flow.
+        UnavailableError, UnreachableError
+            The provider or the service does not answer.
+        """
+        return login(self._transport, show or _print_code)
+
+    def logout(self) -> str:
+        """Revoke the token of ``login`` and remove it from this machine; return the person's name.
+
+        Raises
+        ------
+        SignInError
+            Nobody is signed in to this service here, or the token was removed but not revoked.
+        """
+        return logout(self._transport)
 
     def upload(
         self,
@@ -340,6 +380,10 @@ class Client:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _print_code(code: DeviceCode) -> None:
+    print(code.instructions, flush=True)
 
 
 def __getattr__(name: str) -> Any:

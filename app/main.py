@@ -53,6 +53,7 @@ from app.reviews import routes as reviews_routes
 from app.rules import routes as rules_routes
 from app.short_cache import Refreshing
 from app.store.db import dispose, sessions
+from app.store.files import files
 from app.store.privacy import keep_private
 from app.version import VERSION
 from app.web import assets, reference, routing
@@ -114,6 +115,7 @@ ROUTERS = (
     predictions_routes.nearest_router,
     figures_routes.router,
     access_routes.router,
+    access_routes.sign_in_router,
     access_routes.audit_router,
     access_routes.usage_router,
     operation_routes.storage_router,
@@ -149,7 +151,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     logs.configure(config.log_level)
     factory = sessions()
     cache = ModelCache(factory, config.model_cache_bytes)
-    metrics = Metrics(partial(readiness.load, factory), lambda: cache.nbytes)
+    metrics = Metrics(partial(readiness.load, factory), lambda: cache.nbytes, lambda: files().copies_bytes())
     app = FastAPI(
         title="Polymargin",
         version=VERSION,

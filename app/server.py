@@ -21,12 +21,16 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from app import logs, stop_signals
 from app.access.proxies import Peer
 from app.config import Settings, settings
+from app.errors import SettingsError
 from app.http.connections import DRAINING, Guard, GuardedProtocol
+from app.socket_activation import address_of, passed_socket
 
 # descriptors for the database, models, files and what is accepted just now
 _RESERVED_DESCRIPTORS = 256
 _MOST_DESCRIPTORS = 65_536
 _POLL_SECONDS = 0.2
+# in which connections that were taken from a socket of others send their requests
+_LEAST_DRAIN_SECONDS = 2.0
 # containers that are made between two collections: a batch of instances is thousands, and none is garbage in a cycle
 _MADE_BETWEEN_COLLECTIONS = 20_000
 
@@ -41,15 +45,19 @@ class Server(uvicorn.Server):
     ----------
     config : uvicorn.Config
     drain_seconds : float
+    leaves_socket : bool
+        Others hold the socket: this process takes no new connections meanwhile, and they wait for its successor.
     """
 
-    def __init__(self, config: uvicorn.Config, drain_seconds: float = 0.0) -> None:
+    def __init__(self, config: uvicorn.Config, drain_seconds: float = 0.0, leaves_socket: bool = False) -> None:
         super().__init__(config)
-        self._drain_seconds = drain_seconds
+        self._drain_seconds, self._leaves_socket = drain_seconds, leaves_socket
 
     async def main_loop(self) -> None:
         await super().main_loop()
         self.lifespan.state[DRAINING] = True
+        for server in self.servers if self._leaves_socket else ():
+            server.close()
         loop = asyncio.get_running_loop()
         end = loop.time() + self._drain_seconds
         while not self.force_exit and loop.time() < end:
@@ -57,7 +65,14 @@ class Server(uvicorn.Server):
             await asyncio.sleep(min(_POLL_SECONDS, max(0.0, end - loop.time())))
 
 
-def main(host: str, port: int, graceful_seconds: int = 5, shared: bool = False, drain_seconds: float = 0.0) -> None:
+def main(
+    host: str,
+    port: int,
+    graceful_seconds: int = 5,
+    shared: bool = False,
+    drain_seconds: float = 0.0,
+    descriptor: int | None = None,
+) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Parameters
@@ -71,13 +86,22 @@ def main(host: str, port: int, graceful_seconds: int = 5, shared: bool = False, 
         Other processes of the same user may listen on the port, too; the system gives each connection to one of them.
     drain_seconds : float
         After the signal, new requests are still answered for so long, while health checks answer 503.
+    descriptor : int, optional
+        Of a listening socket, in place of ``host`` and ``port``.
     """
-    _allow(host)
+    if descriptor is None:
+        _allow(host)
     configured = settings()
     logs.configure(configured.log_level)
     logs.adopt_libraries(configured.log_level)
-    server = Server(server_config(configured, host, port, graceful_seconds), drain_seconds)
-    server.run([shared_socket(host, port)] if shared else None)
+    sockets = [shared_socket(host, port)] if shared else None
+    if descriptor is not None:
+        host, port = address_of(descriptor)
+        sockets = [socket.socket(fileno=descriptor)]
+    config = server_config(configured, host, port, graceful_seconds)
+    least = 0.0 if descriptor is None else _LEAST_DRAIN_SECONDS
+    server = Server(config, max(drain_seconds, least), leaves_socket=descriptor is not None)
+    server.run(sockets)
     if not server.started:
         sys.exit(1)
 
@@ -100,11 +124,21 @@ def server_config(configured: Settings, host: str, port: int, graceful_seconds: 
     )
 
 
-def together(host: str, port: int, graceful_seconds: int, processes: int, drain_seconds: float = 0.0) -> None:
+def together(
+    host: str,
+    port: int,
+    graceful_seconds: int,
+    processes: int,
+    drain_seconds: float = 0.0,
+    descriptor: int | None = None,
+) -> None:
     """Serve in several processes on one port until SIGTERM or Ctrl-C; the end of one is the end of all."""
     command = [sys.executable, "-P", "-m", "app.server", "--host", host, "--port", str(port), "--shared"]
+    if descriptor is not None:
+        command = [sys.executable, "-P", "-m", "app.server", "--descriptor", str(descriptor)]
     command += ["--graceful-seconds", str(graceful_seconds), "--drain-seconds", str(drain_seconds)]
-    children = [subprocess.Popen(command) for _ in range(processes)]
+    passed = () if descriptor is None else (descriptor,)
+    children = [subprocess.Popen(command, pass_fds=passed) for _ in range(processes)]
     ending = stop_signals.event_of(signal.SIGTERM, signal.SIGINT)
     while not ending.wait(_POLL_SECONDS) and all(child.poll() is None for child in children):
         pass
@@ -185,8 +219,13 @@ if __name__ == "__main__":
     parser.add_argument("--drain-seconds", type=float, default=0.0)
     parser.add_argument("--shared", action="store_true", help="let other processes listen on the same port")
     parser.add_argument("--processes", type=int, default=1, help="that listen on the port together")
+    parser.add_argument("--descriptor", type=int, help="of a listening socket that the parent has passed")
     given = parser.parse_args()
+    try:
+        descriptor = passed_socket() if given.descriptor is None else given.descriptor
+    except SettingsError as error:
+        sys.exit(f"Error: {error}")
     if given.processes > 1:
-        together(given.host, given.port, given.graceful_seconds, given.processes, given.drain_seconds)
+        together(given.host, given.port, given.graceful_seconds, given.processes, given.drain_seconds, descriptor)
     else:
-        main(given.host, given.port, given.graceful_seconds, given.shared, given.drain_seconds)
+        main(given.host, given.port, given.graceful_seconds, given.shared, given.drain_seconds, descriptor)

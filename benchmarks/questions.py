@@ -120,8 +120,8 @@ PAGES = (
         "serving",
         "How fast are answers served?",
         "Requests a second, latency against load, first answers, and serving while jobs train.",
-        ("bench_serving", "bench_serving_start", "bench_serving_texts", "bench_soak", "bench_predict_job",
-         "bench_evaluation"),
+        ("bench_serving", "bench_serving_start", "bench_first_from_bucket", "bench_serving_texts", "bench_soak",
+         "bench_predict_job", "bench_evaluation"),
         (Dots("serving", "Serving: requests a second", "request", "endpoint", "requests/s", "requests a second"),),
     ),
     Page(

@@ -34,6 +34,10 @@ class IdentityProvider:
         What the user information says; None: there is no such endpoint.
     algorithm : str
         Of signatures: RS256, ES256, or `none` for tokens without one.
+    device_answers : list of (int, dict)
+        What the token endpoint says next to the device flow, before it looks at what the person has done.
+    has_device_flow : bool
+        Whether the provider's document names an endpoint for it.
     """
 
     def __init__(self) -> None:
@@ -43,7 +47,12 @@ class IdentityProvider:
         self.user_info: dict[str, Any] | None = None
         self.algorithm = "RS256"
         self.asked: list[str] = []
+        self.device_answers: list[tuple[int, dict[str, Any]]] = []
+        self.has_device_flow = True
+        self.interval: int | None = 1
         self.issuer = ""
+        self.user_codes: list[str] = []
+        self._devices: dict[str, dict[str, Any]] = {}
         self._granted: dict[str, dict[str, str]] = {}
         self._grants = 0
         self.rotate()
@@ -68,16 +77,49 @@ class IdentityProvider:
         self._granted[code] = asked
         return f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state'], 'iss': self.issuer})}"
 
+    def enter(self, user_code: str, approves: bool = True) -> None:
+        """The user enters the code that a program shows, and lets it sign in or not."""
+        (device,) = [one for one in self._devices.values() if one["user_code"] == user_code]
+        device["state"] = "approved" if approves else "denied"
+
+    def authorize_device(self, form: dict[str, str], authorization: str) -> tuple[int, dict[str, Any]]:
+        """The answer of the device authorization endpoint (RFC 8628, 3.2)."""
+        if not _is_client(authorization):
+            return 401, {"error": "invalid_client"}
+        assert "openid" in form["scope"].split()
+        code, user_code = secrets.token_urlsafe(16), f"{secrets.token_hex(2)}-{secrets.token_hex(2)}".upper()
+        self.user_codes.append(user_code)
+        self._devices[code] = {"user_code": user_code, "state": "authorization_pending"}
+        page = f"{self.issuer}/device"
+        more = {} if self.interval is None else {"interval": self.interval}
+        codes = {"device_code": code, "user_code": user_code, "expires_in": 600, "verification_uri": page}
+        return 200, {**codes, "verification_uri_complete": f"{page}?user_code={user_code}", **more}
+
+    def _redeem_device(self, code: str) -> tuple[int, dict[str, Any]]:
+        if self.device_answers:
+            return self.device_answers.pop(0)
+        device = self._devices.get(code)
+        if device is None:
+            return 400, {"error": "invalid_grant"}
+        if device["state"] == "denied":
+            return 400, {"error": "access_denied"}
+        if device["state"] != "approved":
+            return 400, {"error": "authorization_pending"}
+        del self._devices[code]
+        return self._tokens({})
+
     def document(self) -> dict[str, Any]:
         names = {"authorization": "authorize", "token": "token"} | ({"userinfo": "me"} if self.user_info else {})
+        names |= {"device_authorization": "device-authorization"} if self.has_device_flow else {}
         endpoints = {f"{name}_endpoint": f"{self.issuer}/{path}" for name, path in names.items()}
         return {"issuer": self.issuer, "jwks_uri": f"{self.issuer}/jwks", **endpoints, **self.wrong_document}
 
     def redeem(self, form: dict[str, str], authorization: str) -> tuple[int, dict[str, Any]]:
         """The answer of the token endpoint."""
-        given = b64decode(authorization.removeprefix("Basic ")).decode()
-        if given != f"{CLIENT}:{SECRET}":
+        if not _is_client(authorization):
             return 401, {"error": "invalid_client"}
+        if form["grant_type"] == "urn:ietf:params:oauth:grant-type:device_code":
+            return self._redeem_device(form["device_code"])
         asked = self._granted.pop(form.get("code", ""), None)
         challenge = _coded(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
         if (
@@ -86,8 +128,11 @@ class IdentityProvider:
             or challenge.decode() != asked["code_challenge"]
         ):
             return 400, {"error": "invalid_grant"}
+        return self._tokens({"nonce": asked["nonce"]})
+
+    def _tokens(self, more: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         now = int(time.time())
-        claims = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 300, "nonce": asked["nonce"], **self.user}
+        claims = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 300, **more, **self.user}
         claims = {name: value for name, value in (claims | self.wrong).items() if value is not None}
         return 200, {"access_token": "an-access-token", "token_type": "Bearer", "id_token": self._signed(claims)}
 
@@ -104,6 +149,10 @@ class IdentityProvider:
         key = self.keys[self.algorithm]
         header = {"alg": self.algorithm, "kid": key.kid}
         return str(jws.serialize_compact(header, payload, key, algorithms=[self.algorithm]))
+
+
+def _is_client(authorization: str) -> bool:
+    return b64decode(authorization.removeprefix("Basic ")).decode() == f"{CLIENT}:{SECRET}"
 
 
 def _coded(part: bytes) -> bytes:
@@ -136,7 +185,8 @@ def running(host: str = "127.0.0.1") -> Iterator[IdentityProvider]:
         def do_POST(self) -> None:
             form = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
             provider.asked.append(self.path)
-            self._say(*provider.redeem(form, self.headers.get("Authorization", "")))
+            answer = provider.authorize_device if self.path == "/device-authorization" else provider.redeem
+            self._say(*answer(form, self.headers.get("Authorization", "")))
 
         def _say(self, status: int, document: Any) -> None:
             self._send(status, "application/json", json.dumps(document).encode())

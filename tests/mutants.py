@@ -39,6 +39,7 @@ def mutant(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
 
 
 LEASES, JOBS = "app/jobs/test_leases.py", "app/jobs/test_jobs_service.py"
+DEVICE = "app/access/test_device_sign_ins.py"
 OPENID, PROXIES = "app/access/test_openid.py", "app/access/test_proxy_sign_ins.py"
 CONTRACT, ORACLES = "solvers/test_contract.py", "solvers/test_oracles.py"
 SWEEPING, KEYS = "app/operation/test_sweep.py", "app/access/test_keys_service.py"
@@ -192,6 +193,34 @@ MUTANTS = (
         '"aud": {"essential": True, "value": self._config.openid_client_id},',
         "",
         f"{OPENID}::test_a_token_with_a_wrong_claim_signs_nobody_in",
+    ),
+    mutant(
+        "a declined sign-in of a program goes on",
+        "app/access/openid.py",
+        'if error == "access_denied":',
+        "if False:",
+        f"{DEVICE}::test_a_person_may_decline",
+    ),
+    mutant(
+        "a token outlives the access of its person",
+        "app/access/sign_ins.py",
+        "return None if key_id is None else principal_of(session, key_id)",
+        'return None if key_id is None else Principal(key_id, "ann", "clerk")',
+        f"{DEVICE}::test_a_token_ends_with_the_access_of_its_person",
+    ),
+    mutant(
+        "a token never expires",
+        "app/access/sign_ins.py",
+        "_S.kind == kind, _S.expires_at > db_now())",
+        "_S.kind == kind)",
+        f"{DEVICE}::test_a_token_ends_by_itself",
+    ),
+    mutant(
+        "a program that signs in sends a key of this machine",
+        "app/remote/transport.py",
+        'f"Bearer {credential}" if credential else ""',
+        'f"Bearer {credential}" if credential else self._headers.get("Authorization", "")',
+        f"{DEVICE}::test_no_key_is_sent_while_nobody_is_signed_in",
     ),
     mutant(
         "new keys of the provider are not fetched",
@@ -625,6 +654,20 @@ MUTANTS = (
         "min(linear / square, most)",
         "max(linear / square, most)",
         "solvers/core/test_path.py",
+    ),
+    mutant(
+        "weights that are damaged in object storage answer",
+        "app/store/ranges.py",
+        "if hashlib.sha256(part).hexdigest() != self._digests[block]:",
+        "if False:",
+        "app/store/test_ranges.py::test_a_damaged_block_is_refused",
+    ),
+    mutant(
+        "rows of weights are read one place further",
+        "app/store/ranges.py",
+        "begin - a * self._block_bytes)",
+        "begin - a * self._block_bytes + 1)",
+        "app/store/test_ranges.py::test_rows_are_those_of_the_array",
     ),
     mutant(
         "a damaged model is loaded",

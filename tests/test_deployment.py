@@ -51,6 +51,22 @@ def test_the_unit_of_systemd_runs_a_command_that_is_there_and_exposes_little() -
     assert found.returncode == 0, found.stdout
 
 
+def test_the_socket_of_systemd_is_that_of_the_unit_and_of_the_command() -> None:
+    folder = ROOT / "deploy/systemd"
+    lines = (folder / "polymargin.socket").read_text().splitlines()
+    options = {name: value for name, _, value in (line.partition("=") for line in lines if "=" in line)}
+    made = cast(Any, get_command(cli)).commands["up"].make_context("up", []).params
+    assert options["ListenStream"] == f"{made['host']}:{made['port']}"
+    assert options.get("Accept", "no") == "no"
+    assert "Also=polymargin.socket" in (folder / "polymargin.service").read_text().splitlines()
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    found = subprocess.run(
+        ["systemd-analyze", "verify", str(folder / "polymargin.socket")], capture_output=True, text=True
+    )
+    assert "Unknown key" not in found.stderr
+
+
 def test_the_services_wait_for_what_they_need(compose: dict[str, Any]) -> None:
     services = compose["services"]
     assert {"postgres", "redis", "migrate", "api", "worker", "shard-0", "shard-1"} <= set(services)

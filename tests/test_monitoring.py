@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from app.durations import Durations
 from app.operation.metrics import Metrics
 from app.operation.readiness import Load
 from app.predictions.drift import VersionDrift
+from app.store.storage_counts import StorageCounts
 
 FOLDER = Path(__file__).parents[1] / "docs/how-to"
 ALERTS: list[dict[str, Any]] = yaml.safe_load((FOLDER / "monitoring/alerts.yaml").read_text())["groups"][0]["rules"]
@@ -22,10 +24,10 @@ EXPRESSIONS = [rule["expr"] for rule in ALERTS] + [
 
 def _samples() -> dict[str, set[str]]:
     """Every time series that a process can have, and its labels."""
-    metrics = Metrics(
-        lambda: Load({"queued": 1}, 2.0, {"general": 1}, 10**9),
-        lambda: 5,
-    )
+    storage = StorageCounts()
+    storage.requests["GetObject", "failed"] = 1
+    storage.seconds["GetObject"] = Durations()
+    metrics = Metrics(lambda: Load({"queued": 1}, 2.0, {"general": 1}, 10**9), lambda: 5, lambda: 7, storage)
     metrics.answered("GET", "/x", 200, 0.01, streamed=False)
     metrics.predicted(3, 0.01)
     found: dict[str, set[str]] = {}

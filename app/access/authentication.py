@@ -34,6 +34,8 @@ T = TypeVar("T")
 _RANKS: dict[Role, int] = {"viewer": 0, "clerk": 1, "editor": 2, "admin": 3}
 _MOST_REMEMBERED = 10_000
 _FAILED_AT_ONCE = 20
+# of one device code; providers ask for five seconds between two
+_POLLS_PER_SECOND, _POLLS_AT_ONCE = 1.0, 10
 _SAFE = ("GET", "HEAD")
 
 _bearer = HTTPBearer(auto_error=False, description="An API key, as returned by POST /keys.")
@@ -59,6 +61,8 @@ class KeyRing:
         self.signed_in = Remembered(self._signed_in)
         self._good: set[str] = set()
         self._failed = Rates(failed_per_minute / 60.0, _FAILED_AT_ONCE)
+        self._begun = Rates(failed_per_minute / 60.0, _FAILED_AT_ONCE)
+        self._polled = Rates(_POLLS_PER_SECOND if failed_per_minute else 0.0, _POLLS_AT_ONCE)
         self.rates = Rates(requests_per_second, max(1.0, requests_per_second))
         self._used: dict[str, float] = {}
 
@@ -108,6 +112,18 @@ class KeyRing:
             self._failed.acquire(address)
             raise
 
+    def begin(self, address: str) -> None:
+        """Count the start of a program's sign-in; raises TooMany after too many of one address."""
+        wait = self._begun.acquire(address)
+        if wait:
+            raise TooMany("This address has started too many sign-ins; retry later.", wait)
+
+    def poll(self, device_code: str) -> None:
+        """Count a question for a device code's token; raises TooMany for more than a program sends that waits."""
+        wait = self._polled.acquire(keys.digest(device_code))
+        if wait:
+            raise TooMany("The token of this sign-in is asked for too often; retry later.", wait)
+
     def forget(self) -> None:
         """Ask the database again about every key and session."""
         self.known.forget()
@@ -143,11 +159,22 @@ class KeyRing:
 
     def _authenticate(self, digest: str) -> Principal:
         with self._sessions() as session:
-            return keys.authenticate(session, digest)
+            try:
+                return keys.authenticate(session, digest)
+            except Unauthenticated:
+                found = sign_ins.of_token(session, digest)
+                if found is None:
+                    raise
+                return found
 
     def _signed_in(self, digest: str) -> Principal:
         with self._sessions() as session:
             return sign_ins.principal(session, digest)
+
+
+def secret_of(request: Request) -> str:
+    """The key or token that a request sends; empty where there is none."""
+    return _secret(request.headers.get("authorization", ""))
 
 
 def _secret(authorization: str) -> str:

@@ -1,11 +1,67 @@
-"""Keys and the audit log of a remote service; only an administrator's key may read them."""
+"""Signing in to a remote service; and its keys and audit log, which only an administrator's key may read."""
 
-from datetime import datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.access.schemas import AuditEntry, Key, NewKey, Role
+from app.access.schemas import AuditEntry, DeviceCode, Key, NewKey, Role, SignInToken
+from app.remote.credentials import Credential
+from app.remote.errors import (
+    ClientError,
+    SignInError,
+    TooManyError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnreachableError,
+)
 from app.remote.transport import Transport
 from app.schemas import Page
+
+# RFC 8628, 3.5
+_SLOWER_SECONDS = 5.0
+_LONGEST_PAUSE = 60.0
+
+
+def login(transport: Transport, show: Callable[[DeviceCode], None]) -> SignInToken:
+    """Sign a person in through the identity provider of the service, and keep the token; see ``Client.login``."""
+    code = transport.post(DeviceCode, "/sign-in/device", credential="")
+    show(code)
+    ends = datetime.now(UTC) + timedelta(seconds=code.expires_in)
+    pause, away = code.interval, None
+    while True:
+        transport.sleep(pause)
+        if datetime.now(UTC) >= ends:
+            raise away or SignInError("Nobody entered the code before it expired. Sign in again.")
+        try:
+            token = transport.post(SignInToken, "/sign-in/token", {"device_code": code.device_code}, credential="")
+        except (TooManyError, UnavailableError, UnreachableError) as error:
+            pause, away = min(pause * 2, _LONGEST_PAUSE), error
+            continue
+        away = None
+        if token.state == "slow_down":
+            pause += _SLOWER_SECONDS
+        elif token.secret is not None and token.name is not None and token.expires_at is not None:
+            transport.signed_in(Credential(secret=token.secret, name=token.name, expires_at=token.expires_at))
+            return token
+
+
+def logout(transport: Transport) -> str:
+    """Revoke the token of a person, forget it, and return the name; see ``Client.logout``."""
+    kept = transport.sign_in()
+    if kept is None:
+        raise SignInError(f"Nobody is signed in to {transport.url} on this machine.")
+    failure: ClientError | None = None
+    try:
+        transport.send("DELETE", "/sign-in/token", credential=kept.secret)
+    except UnauthenticatedError:
+        pass  # it has ended already
+    except ClientError as error:
+        failure = error
+    transport.signed_out()
+    if failure is not None and not kept.has_expired:
+        ends = f"{kept.expires_at.astimezone():%Y-%m-%d %H:%M}"
+        raise SignInError(f"The token was removed from this machine, but is valid until {ends}: {failure.detail}")
+    return kept.name
 
 
 class Keys:

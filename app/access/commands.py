@@ -1,13 +1,47 @@
-"""Commands: keys, audit and usage."""
+"""Commands: signing in and out, keys, audit and usage."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, cast
 
 import typer
+from rich.console import Console
 
-from app.access.schemas import AuditEntry, Key, Role
+from app.access.schemas import AuditEntry, DeviceCode, Key, Role
 from app.client import Client
 from app.command_line.output import Json, console, print_json, print_result, table
+
+_Url = Annotated[str | None, typer.Argument(help="Address of the service. Default: the service of other commands.")]
+
+
+def login(url: _Url = None, json: Json = False) -> None:
+    """Sign in with your own account at the identity provider of the service."""
+    with Client(url) as client:
+        token = client.login(_show_code)
+        address, ignored = client.url, client.has_own_key
+    if json:
+        print_json({**token.model_dump(mode="json", exclude={"secret", "state"}), "url": address})
+        return
+    ends = _day(token.expires_at)
+    out = console(json)
+    out.print(f"Signed in to {address} as {token.name} ({token.role} in {token.workspace}) until {ends}", markup=False)
+    if ignored:
+        out.print("POLYMARGIN_API_KEY is set: commands use this key until you unset it", markup=False)
+
+
+def logout(url: _Url = None, json: Json = False) -> None:
+    """Revoke the token of your sign-in and remove it from this machine."""
+    with Client(url) as client:
+        name, address = client.logout(), client.url
+    if json:
+        print_json({"url": address, "name": name})
+    else:
+        console(json).print(f"Signed {name} out of {address}", markup=False)
+
+
+def _show_code(code: DeviceCode) -> None:
+    # on stderr, as the person reads it also where stdout goes to a program
+    Console(stderr=True, highlight=False, soft_wrap=True).print(code.instructions, markup=False)
+
 
 keys = typer.Typer(help="Create and revoke API keys (administrators only).", no_args_is_help=True)
 

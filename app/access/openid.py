@@ -1,7 +1,9 @@
-"""Sign-ins through an OpenID Connect provider: the authorization code flow, with PKCE, state and nonce.
+"""Sign-ins through an OpenID Connect provider: the authorization code flow, with PKCE, state and nonce, and the device
+flow (RFC 8628).
 
 A browser keeps one random secret while its user is at the provider. State, nonce and code verifier are derived from it:
-any API process can finish what another began, and an answer for another browser is refused.
+any API process can finish what another began, and an answer for another browser is refused. A program keeps its device
+code in the same way.
 """
 
 import hmac
@@ -11,15 +13,17 @@ import threading
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlencode, urlsplit
 
 import httpx
 import structlog
+from pydantic import ValidationError
 
 from app.access.people import LONGEST_SUBJECT, Visitor, groups_in
+from app.access.schemas import DeviceCode
 from app.config import Settings
-from app.errors import Unauthenticated, Unavailable
+from app.errors import Forbidden, NotFound, Unauthenticated, Unavailable
 
 log = structlog.get_logger()
 
@@ -33,6 +37,9 @@ _TIMEOUT_SECONDS = 10.0
 _MOST_BYTES = 1 << 20
 _LEEWAY_SECONDS = 60
 _AGAIN = "Try to sign in again."
+_DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+Waiting = Literal["pending", "slow_down"]
+_WAITING: dict[str, Waiting] = {"authorization_pending": "pending", "slow_down": "slow_down"}
 
 
 def new_attempt() -> str:
@@ -102,16 +109,76 @@ class Provider:
         claims = self._claims(tokens, _derived(attempt, "nonce"))
         return self._described(claims, tokens.get("access_token"))
 
-    def _redeem(self, code: str, verifier: str) -> dict[str, Any]:
-        from authlib.oauth2.auth import ClientAuth
+    def device_code(self) -> DeviceCode:
+        """The codes of a new sign-in by a program (RFC 8628, 3.1 and 3.2).
 
+        Raises
+        ------
+        NotFound
+            The provider has no device flow, or not for this client.
+        Unavailable
+            The provider does not answer, or not as RFC 8628 says.
+        """
+        if not isinstance(self._document().get("device_authorization_endpoint"), str):
+            raise NotFound(f"{self.host} has no device flow. Use an API key.")
+        status, answer = self._post("device_authorization_endpoint", {"scope": self._config.openid_scopes})
+        if status != 200:
+            log.warning("openid.device_refused", status=status, error=str(answer.get("error", ""))[:100])
+            if status >= 500:
+                raise Unavailable("The identity provider does not answer as expected.")
+            raise NotFound(f"{self.host} does not allow the device flow for this service. Use an API key.")
+        try:
+            return DeviceCode.model_validate(answer)
+        except ValidationError as error:
+            log.warning("openid.device_code", fields=[fault["loc"] for fault in error.errors(include_input=False)])
+            raise Unavailable("The identity provider does not answer as expected.") from None
+
+    def device_visitor(self, device_code: str) -> Visitor | Waiting:
+        """Who has entered the user code of a sign-in, or what the provider says as long as nobody has (RFC 8628, 3.5).
+
+        Raises
+        ------
+        Forbidden
+            The person has refused the sign-in.
+        Unauthenticated
+            The code is unknown, was used or has expired, or the ID token is not valid.
+        Unavailable
+            The provider does not answer, or not as OpenID Connect says.
+        """
+        status, answer = self._post("token_endpoint", {"grant_type": _DEVICE_GRANT, "device_code": device_code})
+        error = str(answer.get("error", ""))
+        if status >= 500:
+            log.warning("openid.no_answer", status=status)
+            raise Unavailable("The identity provider does not answer as expected.")
+        if error in _WAITING:
+            return _WAITING[error]
+        if error == "access_denied":
+            raise Forbidden(f"The sign-in was declined at {self.host}.")
+        if error == "expired_token":
+            raise Unauthenticated("Nobody entered the code before it expired. Sign in again.")
+        tokens = self._confirmed(status, answer)
+        return self._described(self._claims(tokens, None), tokens.get("access_token"))
+
+    def _redeem(self, code: str, verifier: str) -> dict[str, Any]:
         form = {
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": self._redirect_uri,
             "code_verifier": verifier,
         }
-        endpoint = self._endpoint("token_endpoint")
+        return self._confirmed(*self._post("token_endpoint", form))
+
+    def _confirmed(self, status: int, tokens: dict[str, Any]) -> dict[str, Any]:
+        if status != 200 or not isinstance(tokens.get("id_token"), str):
+            log.warning("openid.code_refused", status=status, error=str(tokens.get("error", ""))[:100])
+            raise Unauthenticated(f"The identity provider did not confirm the sign-in. {_AGAIN}")
+        return tokens
+
+    def _post(self, name: str, form: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
+        """The answer of an endpoint to a form that this service sends as the provider's client."""
+        from authlib.oauth2.auth import ClientAuth
+
+        endpoint = self._endpoint(name)
         method = "none"
         if self._secret:
             known = self._document().get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
@@ -119,13 +186,10 @@ class Provider:
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
         auth = ClientAuth(self._config.openid_client_id, self._secret, method)
         endpoint, headers, body = auth.prepare("POST", endpoint, headers, urlencode(form))
-        status, tokens = _ask("POST", endpoint, headers, body)
-        if status != 200 or not isinstance(tokens.get("id_token"), str):
-            log.warning("openid.code_refused", status=status, error=str(tokens.get("error", ""))[:100])
-            raise Unauthenticated(f"The identity provider did not confirm the sign-in. {_AGAIN}")
-        return tokens
+        return _ask("POST", endpoint, headers, body)
 
-    def _claims(self, tokens: dict[str, Any], nonce: str) -> dict[str, Any]:
+    def _claims(self, tokens: dict[str, Any], nonce: str | None) -> dict[str, Any]:
+        """The claims of a valid ID token; without a nonce where no browser carries it, as in the device flow."""
         from authlib.oidc.core import CodeIDToken
         from joserfc import jwt
         from joserfc.errors import InvalidKeyIdError, JoseError

@@ -5,20 +5,20 @@ from functools import partial
 from typing import Annotated
 from urllib.parse import quote
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from fastapi import Form, Query, Request
-from sqlalchemy.exc import IntegrityError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from app.access import audit, keys, openid, people, sign_ins
+from app.access import audit, keys, openid, sign_ins
 from app.access.authentication import ADMIN, KeyRing, cookie_name, is_csrf_token, session_of
 from app.access.keys import Principal
 from app.access.openid import Provider
 from app.access.people import Visitor
 from app.access.proxies import Proxies
-from app.errors import Forbidden, NotFound, TooMany, Unauthenticated, Unavailable
-from app.http.parameters import Db, PageToken, opened, opened_for_all
+from app.access.routes import ASKING_PROVIDERS, count, provider_of, welcome
+from app.errors import Forbidden, Unauthenticated, Unavailable
+from app.http.parameters import Db, PageToken, opened
 from app.web.rendering import Call, render
 from app.web.routing import pages
 
@@ -66,21 +66,17 @@ async def sign_in(
     except Unauthenticated as error:
         fault = error.detail if link else fault
         return _form(request, _own(next), fault=fault, status=401)
-    _count(request, principal)
+    count(request, principal)
     return _signed_in(request, await run_in_threadpool(_begin, request), RedirectResponse(_own(next), 303))
-
-
-# a provider that does not answer holds up these threads alone
-_asking_providers = CapacityLimiter(8)
 
 
 @router.get("/sign-in/openid")
 async def begin_openid(request: Request, next: Annotated[str, Query(max_length=2000)] = "/") -> Response:
     """Send the browser to the identity provider."""
-    provider = _provider(request)
+    provider = provider_of(request)
     attempt = openid.new_attempt()
     try:
-        url = await to_thread.run_sync(provider.authorization_url, attempt, limiter=_asking_providers)
+        url = await to_thread.run_sync(provider.authorization_url, attempt, limiter=ASKING_PROVIDERS)
     except Unavailable as error:
         return _form(request, _own(next), fault=error.detail, status=error.status)
     answer = RedirectResponse(url, 303)
@@ -100,7 +96,7 @@ async def begin_openid(request: Request, next: Annotated[str, Query(max_length=2
 @router.get("/sign-in/openid/callback")
 async def finish_openid(request: Request) -> Response:
     """Start a session for the person whom the identity provider has signed in."""
-    provider = _provider(request)
+    provider = provider_of(request)
     attempt, _, place = request.cookies.get(_attempt_cookie(request), "").partition(".")
     next = _kept_next(place)
     keyring: KeyRing = request.app.state.keyring
@@ -109,7 +105,7 @@ async def finish_openid(request: Request) -> Response:
         if not attempt:
             raise Unauthenticated("This browser has not started a sign-in, or it has expired. Sign in again.")
         look_up = partial(provider.visitor, attempt, dict(request.query_params))
-        visitor = await keyring.guess(look_up, address, _asking_providers)
+        visitor = await keyring.guess(look_up, address, ASKING_PROVIDERS)
         secret = await run_in_threadpool(_begin_person, request, visitor, "OpenID")
     except (Unauthenticated, Unavailable, Forbidden) as error:
         answer = _form(request, next, fault=error.detail, status=error.status)
@@ -155,29 +151,7 @@ def _arrived(request: Request, secret: str, next: str) -> Response:
 
 def _begin_person(request: Request, visitor: Visitor, by: str) -> str:
     """Start a session of a person who may be new here."""
-    for is_last in (False, True):
-        with request.app.state.sessions() as session:
-            principal = people.resolve(session, visitor, request.app.state.settings)
-        _count(request, principal)
-        try:
-            with opened_for_all(request) as session:
-                request.state.key = people.save(session, visitor, principal)
-                secret = sign_ins.begin(session, principal.key_id, by)
-        except IntegrityError:  # the same person signs in elsewhere at this moment, or another took the name
-            if is_last:
-                raise
-        else:
-            request.app.state.keyring.forget()  # the role may be another
-            return secret
-    raise AssertionError("the second attempt returns or raises")
-
-
-def _count(request: Request, principal: Principal) -> None:
-    """Count a sign-in as a request of its key, whose the request is from now on; raises TooMany."""
-    wait = request.app.state.keyring.rates.acquire(principal.key_id)
-    if wait:
-        raise TooMany("Too many requests with this key; retry later.", wait)
-    request.state.key = principal
+    return welcome(request, visitor, partial(sign_ins.begin, by=by))
 
 
 def _form(request: Request, next: str, link: str = "", fault: str | None = None, status: int = 200) -> Response:
@@ -191,13 +165,6 @@ def _form(request: Request, next: str, link: str = "", fault: str | None = None,
         start, way = provider.start_url, f"at {provider.host}"
     start = start and f"{start}?next={quote(next, safe='')}"
     return render(request, "sign_in.html", status, next=next, link=link, fault=fault, way=way, start=start)
-
-
-def _provider(request: Request) -> Provider:
-    provider: Provider | None = request.app.state.openid
-    if provider is None:
-        raise NotFound("This service has no identity provider; sign in with a key.")
-    return provider
 
 
 def _attempt_cookie(request: Request) -> str:

@@ -1,6 +1,6 @@
 """Schemas of keys, the audit log and usage."""
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
@@ -43,7 +43,8 @@ class Key(BaseModel):
     id: str
     name: str
     kind: Literal["key", "person"] = Field(
-        default="key", description="`person`: signs in through an identity provider, and has no secret."
+        default="key",
+        description="`person`: signs in through an identity provider, and has tokens in place of a secret.",
     )
     role: Role
     workspace: str = "default"
@@ -61,6 +62,54 @@ class NewKey(Key):
     """A new key; its secret is shown only once."""
 
     secret: str
+
+
+_Address = Annotated[str, Field(pattern=r"^https?://[!-~]+$", max_length=2000)]
+
+
+class DeviceCode(BaseModel):
+    """A sign-in that a program has started: a person enters `user_code` at `verification_uri` (RFC 8628)."""
+
+    device_code: str = Field(
+        min_length=1, max_length=4000, description="Secret of the program, for `POST /sign-in/token`."
+    )
+    user_code: str = Field(pattern="^[ -~]{1,100}$")
+    verification_uri: _Address
+    verification_uri_complete: _Address | None = Field(
+        default=None, description="The same address with the code in it, if the identity provider has one."
+    )
+    expires_in: float = Field(gt=0, description="Seconds until both codes expire.")
+    interval: float = Field(default=5.0, gt=0, description="Seconds to wait between two requests for the token.")
+
+    @property
+    def instructions(self) -> str:
+        """What the person is to do, in one or two lines."""
+        text = f"Open {self.verification_uri} and enter the code {self.user_code}"
+        return text if self.verification_uri_complete is None else f"{text}\nor open {self.verification_uri_complete}"
+
+
+class TokenRequest(BaseModel):
+    """The sign-in whose token is asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    device_code: str = Field(min_length=1, max_length=4000, description="As `POST /sign-in/device` returned it.")
+
+
+class SignInToken(BaseModel):
+    """The token of a person who has signed in, or the state of the sign-in until then."""
+
+    state: Literal["pending", "slow_down", "signed_in"] = Field(
+        description="`pending`: nobody has entered the code yet. `slow_down`: neither, and the program must wait 5 "
+        "seconds longer between two requests from now on."
+    )
+    secret: str | None = Field(
+        default=None, description="The token, to be sent as an API key is. Only this response shows it."
+    )
+    name: str | None = Field(default=None, description="Name of the person, as in the list of keys.")
+    role: Role | None = None
+    workspace: str | None = None
+    expires_at: AwareDatetime | None = None
 
 
 class AuditEntry(BaseModel):
@@ -81,7 +130,8 @@ class AuditEntry(BaseModel):
     what: str | None = Field(
         description=(
             "Kind of the changed resource: `dataset`, `job`, `key`, `session` (a browser signed in), "
-            "`audit` (old entries were removed), ...; null if the resource has no name."
+            "`token` (a program signed in or out), `audit` (old entries were removed), ...; null if the resource has "
+            "no name."
         )
     )
     thing: str | None = Field(description="Id of the changed resource.")

@@ -1,10 +1,12 @@
-"""Browsers that have signed in: sessions, each on behalf of a key, and links that begin one, once.
+"""Browsers and programs that have signed in: sessions and tokens, each on behalf of a key, and links that begin a
+session, once.
 
-Of both only digests are kept. A session ends when its key is revoked, when it is signed out of, and after
+Of all only digests are kept. A session or a token ends when its key is revoked, when it is signed out of, and after
 ``POLYMARGIN_SESSION_SECONDS``.
 """
 
 import secrets
+from datetime import datetime
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
@@ -15,11 +17,20 @@ from app.config import settings
 from app.errors import Unauthenticated
 from app.store import tables
 from app.store.db import db_now, reading, writing
+from app.store.lookup import moment
 
 LINK_SECONDS = 900.0
 _MOST_OF_KEY = 100
 
 _S = tables.SignIn
+
+
+def issue_token(session: Session, key_id: str, by: str) -> tuple[str, datetime]:
+    """The secret of a program's token on behalf of a person, and when it expires; the audit log has it as ``by``."""
+    secret = _make(session, "token", key_id, settings().session_seconds, {"by": by})
+    with reading(session):
+        expires_at = session.scalars(select(_S.expires_at).where(_S.digest == digest(secret))).one()
+    return secret, moment(expires_at)
 
 
 def begin(session: Session, key_id: str, by: str | None = None) -> str:
@@ -51,19 +62,39 @@ def redeem(session: Session, secret: str) -> Principal:
 
 def principal(session: Session, digest: str) -> Principal:
     """Who has signed in to the session of that digest; raises Unauthenticated where it or its key has ended."""
-    with reading(session):
-        query = select(_S.key_id).where(_S.digest == digest, _S.kind == "session", _S.expires_at > db_now())
-        key_id = session.scalars(query).one_or_none()
-        found = None if key_id is None else principal_of(session, key_id)
-        if found is None:
-            raise Unauthenticated("The session has ended; sign in again.")
-        return found
+    found = _whose(session, digest, "session")
+    if found is None:
+        raise Unauthenticated("The session has ended; sign in again.")
+    return found
+
+
+def of_token(session: Session, digest: str) -> Principal | None:
+    """Who has signed in with the token of that digest; None where there is none, or it or its key has ended."""
+    return _whose(session, digest, "token")
 
 
 def end(session: Session, secret: str) -> None:
     """Sign out."""
     with writing(session):
         session.execute(delete(_S).where(_S.digest == digest(secret)))
+
+
+def end_token(session: Session, secret: str) -> bool:
+    """Sign a program out; return whether this is a token."""
+    with writing(session):
+        row = session.get(_S, digest(secret))
+        if row is None or row.kind != "token":
+            return False
+        session.execute(delete(_S).where(_S.digest == row.digest))
+        audit.changed(session, row, {}, None, "token")
+        return True
+
+
+def _whose(session: Session, digest: str, kind: str) -> Principal | None:
+    with reading(session):
+        query = select(_S.key_id).where(_S.digest == digest, _S.kind == kind, _S.expires_at > db_now())
+        key_id = session.scalars(query).one_or_none()
+        return None if key_id is None else principal_of(session, key_id)
 
 
 def _make(session: Session, kind: str, key_id: str, seconds: float, reported: dict[str, str]) -> str:

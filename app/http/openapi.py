@@ -61,7 +61,7 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> tuple[type[BaseMode
         errors |= {403} if route.methods == {"GET"} else {403, 507}
     if body is not None:
         operation |= request_schema(*body.models)
-        errors |= {413, 415}
+        errors |= {413, 415, 422}
     operation["responses"] |= {str(status): answer for status, answer in responses(*errors).items()}
     return () if body is None else body.models
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import httpx
 import redis
@@ -25,7 +26,8 @@ from app.errors import Unauthenticated
 from app.jobs import slots
 from app.operation import compile_ahead
 from app.operation.supervisor import Child, Supervisor, SupervisorError
-from app.remote.transport import ADDRESS
+from app.remote.transport import ADDRESS, SIGNED_IN
+from app.socket_activation import address_of, passed_socket
 from app.store import db
 from app.store.migrate import upgrade
 from app.store.privacy import keep_private
@@ -50,10 +52,12 @@ def up(
 ) -> None:
     """Run the service until SIGTERM, SIGINT or SIGHUP; the parameters and errors are those of ``serving``."""
     stopping = stop_signals.event_of(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    descriptor = passed_socket()
     for said in misspelt(os.environ):
         say(f"Note: {said}")
     say("Starting: queue, worker, API")
-    with serving(host, port, workers, say, verbose=verbose, stopping=stopping, shards=shards, apis=apis) as service:
+    options: dict[str, Any] = {"verbose": verbose, "stopping": stopping, "shards": shards, "apis": apis}
+    with serving(host, port, workers, say, descriptor=descriptor, **options) as service:
         if not stopping.is_set():
             say(f"Polymargin {VERSION} is ready")
             say(f"  Open  {service.url}{sign_in_path()} (once, within 15 minutes)")
@@ -76,6 +80,7 @@ def serving(
     stopping: threading.Event | None = None,
     shards: int = 0,
     apis: int = 1,
+    descriptor: int | None = None,
 ) -> Iterator[Service]:
     """The service on this machine, ready for requests, for as long as the context lasts.
 
@@ -97,6 +102,8 @@ def serving(
         Pools of class shards beside the general one: ``shard-0``, ``shard-1``, ...
     apis : int
         Processes of the API; all listen on the port.
+    descriptor : int, optional
+        Of a listening socket, in place of ``host`` and ``port``.
 
     Raises
     ------
@@ -110,7 +117,7 @@ def serving(
     except OSError as error:
         raise SupervisorError(f"The data folder {home} cannot be created: {error.strerror}") from error
     with _lock(home), _socket_folder(home) as sockets:
-        port = _free_port(host, port)
+        host, port = (host, _free_port(host, port)) if descriptor is None else address_of(descriptor)
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         server = None if "POLYMARGIN_REDIS_URL" in os.environ else _redis(sockets)
         os.environ["POLYMARGIN_HOME"] = str(home)
@@ -127,12 +134,13 @@ def serving(
                 supervisor.start(_pool(number), lambda: True, START_SECONDS)
             for number in range(apis):
                 # those after the first are given connections once they listen
-                supervisor.start(_api(host, port, number, apis), lambda: _ready(url), START_SECONDS)
+                supervisor.start(_api(host, port, number, apis, descriptor), lambda: _ready(url), START_SECONDS)
             compiler = compile_ahead.compiler(home) if settings().compile_ahead else None
             if compiler is not None:
                 supervisor.start(compiler, lambda: True, START_SECONDS)
             # how the client and the command line find the service
             (home / ADDRESS).write_text(_asked_at(host, port) + "\n")
+            (home / SIGNED_IN).unlink(missing_ok=True)
             yield Service(url, supervisor)
         finally:
             supervisor.stop()
@@ -221,9 +229,12 @@ def _pool(number: int) -> Child:
     return Child(queue, command, WORKER_STOP_SECONDS)
 
 
-def _api(host: str, port: int, number: int = 0, apis: int = 1) -> Child:
-    command = [sys.executable, "-P", "-m", "app.server", "--host", host, "--port", str(port)]
-    return Child("api" if number == 0 else f"api-{number}", [*command, "--shared"] if apis > 1 else command)
+def _api(host: str, port: int, number: int = 0, apis: int = 1, descriptor: int | None = None) -> Child:
+    name, command = "api" if number == 0 else f"api-{number}", [sys.executable, "-P", "-m", "app.server"]
+    if descriptor is not None:
+        return Child(name, [*command, "--descriptor", str(descriptor)], descriptors=(descriptor,))
+    command += ["--host", host, "--port", str(port)]
+    return Child(name, [*command, "--shared"] if apis > 1 else command)
 
 
 def _redis_answers() -> bool:

@@ -1,20 +1,18 @@
 """What Prometheus may ask: requests and predictions as they pass, jobs and loaded models as they are now."""
 
 import threading
-from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from app.durations import Durations
 from app.operation.readiness import Load
 from app.predictions.drift import VersionDrift
+from app.store.storage_counts import COUNTS, StorageCounts
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
 class Metrics:
@@ -26,17 +24,27 @@ class Metrics:
         Gives what goes on in the installation.
     cache_bytes : callable
         Gives the bytes of the models that are loaded.
+    copies_bytes : callable
+        Gives the bytes of the local copies of files in object storage.
+    storage : StorageCounts
     """
 
-    def __init__(self, load: Callable[[], Load], cache_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        load: Callable[[], Load],
+        cache_bytes: Callable[[], int],
+        copies_bytes: Callable[[], int] = lambda: 0,
+        storage: StorageCounts = COUNTS,
+    ) -> None:
         self._lock = threading.Lock()
         self._requests: dict[tuple[str, str, int], int] = {}
-        self._seconds: dict[tuple[str, str], _Durations] = {}
-        self._predictions = _Durations()
+        self._seconds: dict[tuple[str, str], Durations] = {}
+        self._predictions = Durations()
         self._n_instances = 0
         self._registry = CollectorRegistry()
         self._registry.register(_Passed(self))
         self._registry.register(_Now(load, cache_bytes))
+        self._registry.register(_Storage(storage, copies_bytes))
 
     def answered(self, method: str, route: str, status: int, seconds: float, *, streamed: bool) -> None:
         """Count one answered request; how long a stream of events was followed says nothing about latency."""
@@ -46,7 +54,7 @@ class Metrics:
             if not streamed:
                 durations = self._seconds.get((method, route))
                 if durations is None:
-                    durations = self._seconds[method, route] = _Durations()
+                    durations = self._seconds[method, route] = Durations()
                 durations.add(seconds)
 
     def predicted(self, n_instances: int, seconds: float) -> None:
@@ -86,22 +94,6 @@ class Metrics:
         return found + generate_latest(named)
 
 
-class _Durations:
-    """A histogram: the client's own takes as long for one observation as the rest of a request's counting."""
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(_BUCKETS) + 1)
-        self.seconds = 0.0
-
-    def add(self, seconds: float) -> None:
-        self.counts[bisect_left(_BUCKETS, seconds)] += 1
-        self.seconds += seconds
-
-    def buckets(self) -> list[tuple[str, float]]:
-        """The upper end of each bucket, and how many took no longer."""
-        return list(zip([*map(str, _BUCKETS), "+Inf"], accumulate(self.counts), strict=True))
-
-
 class _Passed(Collector):
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -136,6 +128,41 @@ class _Now(Collector):
         yield workers
         yield GaugeMetricFamily("polymargin_free_bytes", "Free on the disk of the data folder.", value=found.free_bytes)
         yield GaugeMetricFamily("polymargin_model_cache_bytes", "Bytes of loaded models.", value=self._cache_bytes())
+
+
+class _Storage(Collector):
+    def __init__(self, counts: StorageCounts, copies_bytes: Callable[[], int]) -> None:
+        self._counts, self._copies_bytes = counts, copies_bytes
+
+    def describe(self) -> Iterable[Metric]:
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        requests = CounterMetricFamily(
+            "polymargin_storage_requests",
+            "Attempts at requests to object storage, by outcome.",
+            labels=("operation", "outcome"),
+        )
+        spans = HistogramMetricFamily(
+            "polymargin_storage_seconds",
+            "Time from such an attempt to the beginning of its answer.",
+            labels=("operation",),
+        )
+        retries = CounterMetricFamily("polymargin_storage_retries", "Attempts after the first one.", labels=())
+        evictions = CounterMetricFamily(
+            "polymargin_file_cache_evictions", "Copies of files that were removed to make room.", labels=()
+        )
+        with self._counts.lock:
+            for key, n in self._counts.requests.items():
+                requests.add_metric(key, n)
+            for operation, durations in self._counts.seconds.items():
+                spans.add_metric((operation,), durations.buckets(), durations.seconds)
+            retries.add_metric((), self._counts.retries)
+            evictions.add_metric((), self._counts.evictions)
+        yield from (requests, spans, retries, evictions)
+        yield GaugeMetricFamily(
+            "polymargin_file_cache_bytes", "Bytes of the copies of files on this machine.", value=self._copies_bytes()
+        )
 
 
 class _Versions(Collector):

@@ -39,12 +39,15 @@ class Child:
         Between SIGTERM and SIGKILL.
     once : bool
         It has a task of its own and ends: it is not started again, however it ended.
+    descriptors : sequence of int
+        Files of the supervisor that the process inherits, by the same numbers.
     """
 
     name: str
     command: Sequence[str]
     stop_seconds: float = 10.0
     once: bool = False
+    descriptors: Sequence[int] = ()
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     quick_deaths: int = 0
@@ -172,6 +175,7 @@ class Supervisor:
             stderr=subprocess.STDOUT,
             env=self._environment,
             start_new_session=True,
+            pass_fds=child.descriptors,
         )
         self._tell_reaper(f"+{child.process.pid}")
         child.copying = threading.Thread(target=self._copy, args=(child, child.process, log), daemon=True)

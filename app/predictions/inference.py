@@ -19,13 +19,22 @@ _INLINE_READ = 64 << 20
 _OF_ROWS = {"linear", "sparse_linear", "sharded_linear", "linear_code", "taxonomy"}
 
 
-async def loaded_model(request: Request, ref: str, version: int | None = None, alias: str | None = None) -> LoadedModel:
-    """The model that the request's workspace calls so; raises NotFound, Conflict, Unavailable, InvalidInput."""
+async def loaded_model(
+    request: Request,
+    ref: str,
+    version: int | None = None,
+    alias: str | None = None,
+    rows_suffice: bool = False,
+) -> LoadedModel:
+    """The model that the request's workspace calls so; raises NotFound, Conflict, Unavailable, InvalidInput.
+
+    With ``rows_suffice`` it may be one that still arrives; only :func:`app.predictions.service.predict` takes these.
+    """
     cache: ModelCache = request.app.state.models
     principal: Principal = request.state.key
     reference: Reference = (principal.workspace, ref, version, alias)
     loaded = cache.ready(reference)
-    return await run_in_threadpool(cache.get, reference) if loaded is None else loaded
+    return await run_in_threadpool(cache.get, reference, rows_suffice) if loaded is None else loaded
 
 
 def infer(state: State, loaded: LoadedModel, document: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from app.models.schemas import ModelVersion
 from app.predictions import answer_reference
 from app.predictions.answer_counts import AnswerCounts, VersionCounts
 from app.predictions.answer_reference import AnswerReference
+from app.predictions.arriving import Arrival, has_rows, without_weights
 from app.predictions.first_answers import ReadAhead, load_loops_of
 from app.predictions.sure_answers import prepare
 from app.short_cache import Remembered
@@ -56,6 +57,8 @@ class LoadedModel:
         Where its answers are counted, of one that is served.
     read_ahead : ReadAhead or None
         Of one that is served: whether its arrays are in the system's cache yet.
+    arrival : Arrival or None
+        Of one whose weights are not all here: ``model`` has NaN in place of them.
     measured : bool
         It is the measured model of a version whose served one was trained on all rows.
     """
@@ -68,12 +71,13 @@ class LoadedModel:
     reference: AnswerReference | None = None
     counts: VersionCounts | None = None
     read_ahead: ReadAhead | None = None
+    arrival: Arrival | None = None
     measured: bool = False
 
     @property
     def on_disk(self) -> bool:
-        """Whether some of the arrays may have to be read from the disk to answer."""
-        return self.read_ahead is not None and not self.read_ahead.over
+        """Whether some of the arrays may have to be read from the disk, or the network, to answer."""
+        return self.arrival is not None or (self.read_ahead is not None and not self.read_ahead.over)
 
     @cached_property
     def nodes(self) -> Collection[str]:
@@ -160,7 +164,9 @@ class ModelCache:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._loading: dict[str, threading.Lock] = {}
+        self._opening: dict[str, threading.Lock] = {}
         self._ahead: dict[str, threading.Thread] = {}
+        self._arriving: dict[str, LoadedModel] = {}
         self._superseded: set[str] = set()
         self.resolved = Remembered(self._resolve)
         self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()
@@ -183,8 +189,13 @@ class ModelCache:
                 self._loaded.move_to_end(id)
             return loaded
 
-    def get(self, reference: Reference) -> LoadedModel:
+    def get(self, reference: Reference, rows_suffice: bool = False) -> LoadedModel:
         """The model that a reference means.
+
+        Parameters
+        ----------
+        rows_suffice : bool
+            It may be one that still arrives, if the caller asks its ``arrival`` before it uses weights.
 
         Raises
         ------
@@ -196,7 +207,42 @@ class ModelCache:
             The model's files cannot be read.
         """
         loaded = self.ready(reference)
-        return self._load(self.resolved.get(reference)) if loaded is None else loaded
+        if loaded is not None:
+            return loaded
+        id = self.resolved.get(reference)
+        arriving = self._arrive(id) if rows_suffice and id not in self._loaded else None
+        return self._load(id) if arriving is None else arriving
+
+    def _arrive(self, id: str) -> LoadedModel | None:
+        """A version of which requests read rows while it arrives; None where that is no use, or fails."""
+        with self._lock:
+            gate = self._opening.setdefault(id, threading.Lock())
+        with gate:
+            found = self._arriving.get(id)
+            if found is None and id not in self._loaded:
+                with contextlib.suppress(ModelError, *FAILURES, ValueError), self._sessions() as session:
+                    found = self._opened(session, id)
+                if found is not None:
+                    self._arriving[id] = found
+        return found
+
+    def _opened(self, session: Session, id: str) -> LoadedModel | None:
+        version, folder, store = models.version_by_id(session, id), models.folder(session, id), files()
+        ranged = store.ranged(f"{folder}/model")
+        if ranged is None or not has_rows(ranged):
+            return None
+        features, n_bytes = _features(store, folder)
+        model = without_weights(ranged)
+        read = _described(version, model, features, model.nbytes + n_bytes, ranged.manifest["details"])
+        edges = None if read.reference is None else read.reference.edges
+        arrival = Arrival(ranged, partial(self._arrived, id))
+        return replace(read, counts=self.counts.for_version(id, edges), arrival=arrival)
+
+    def _arrived(self, id: str) -> LoadedModel:
+        try:
+            return self._load(id)
+        finally:
+            self._arriving.pop(id, None)
 
     def _load(self, id: str) -> LoadedModel:
         with self._lock:
@@ -206,7 +252,7 @@ class ModelCache:
             if loaded is None:
                 version = models.version_by_id(session, id)
                 folder = models.folder(session, id)
-                with contextlib.suppress(OSError):  # load_version has the reason
+                with contextlib.suppress(OSError, ValueError):  # load_version has the reason
                     files().local(f"{folder}/model")
                 read_ahead = ReadAhead(files().path(folder))
                 read = load_version(session, version)
@@ -255,6 +301,7 @@ class ModelCache:
         if loaded is not None:
             self._nbytes -= loaded.nbytes
             self._loading.pop(id, None)
+            self._opening.pop(id, None)
             self.counts.let_go(id)
 
     def _load_ahead(self, id: str) -> None:
@@ -315,10 +362,16 @@ def load_version(session: Session, version: ModelVersion, *, measured: bool = Fa
         model, features, nbytes, details = load_folder(store, folder)
     except (ModelError, OSError, ValueError) as error:
         raise Unavailable(f"The files of version {version.version} cannot be read.") from error
+    return replace(_described(version, model, features, nbytes, details), measured=measured)
+
+
+def _described(
+    version: ModelVersion, model: Model, features: Features, nbytes: int, details: Mapping[str, Any]
+) -> LoadedModel:
     prepare(model)
     labels, reference = of_details(details), answer_reference.of_details(details)
     labels = replace(labels, nodes=frozenset(model.classes if model.tree is None else model.tree.names))
-    return LoadedModel(version, model, features, nbytes, labels, reference, measured=measured)
+    return LoadedModel(version, model, features, nbytes, labels, reference)
 
 
 def load_folder(store: Files, folder: str) -> tuple[Model, Features, int, Mapping[str, Any]]:
@@ -330,10 +383,15 @@ def load_folder(store: Files, folder: str) -> tuple[Model, Features, int, Mappin
         They cannot be read.
     """
     model, details = load_model(store.local(f"{folder}/model"), mmap=True)
+    features, n_bytes = _features(store, folder)
+    return model, features, model.nbytes + n_bytes, details
+
+
+def _features(store: Files, folder: str) -> tuple[Features, int]:
+    """The features of a version, and the bytes of their arrays."""
     arrays, manifest = store.load_arrays(f"{folder}/features")
     features = load_features(manifest["kind"], manifest["params"], _plain(arrays))
-    nbytes = model.nbytes + sum(array.nbytes for array in arrays.values())
-    return model, features, nbytes, details
+    return features, sum(array.nbytes for array in arrays.values())
 
 
 def _plain(arrays: Mapping[str, Any]) -> dict[str, Any]:

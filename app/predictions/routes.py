@@ -48,7 +48,7 @@ async def predict_labels(
     """Predict the label of every instance, with the scores of the `top_k` best labels."""
     require_json(request)
     content = await request.body()
-    loaded = await loaded_model(request, ref, version, alias)
+    loaded = await loaded_model(request, ref, version, alias, rows_suffice=True)
     body = await answer(request.app.state, loaded, content, request.state.request_id)
     return Response(body, media_type="application/json")
 

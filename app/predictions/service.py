@@ -76,7 +76,9 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
         raise _fault("certain answers are those of the largest score; leave certain or least_cost out", "/certain")
     used, allowed = limits(loaded, document)
     rows = _rows(loaded, instances)
-    if loaded.on_disk:
+    if loaded.arrival is not None:
+        loaded = loaded.arrival.answering(loaded, rows, needs_whole=says_certain)
+    elif loaded.on_disk:
         ask_for_weights(loaded.model, rows)
     version = loaded.version
     with np.errstate(over="ignore", invalid="ignore"):  # looked for in the scores themselves

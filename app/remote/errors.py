@@ -5,6 +5,7 @@ ClientError
         UploadInterruptedError      an upload was interrupted, and can resume from there
     UnexpectedAnswerError       the answer is not one of this API: another program, or another version
     TimedOutError               what was waited for did not happen in the time given
+    SignInError                 a person was not signed in or out
     JobFailedError              a job that was waited for failed or was cancelled
     ResponseError               the service answered with a problem document
         MalformedError              400 malformed
@@ -93,6 +94,10 @@ class UploadInterruptedError(UnreachableError):
 
 class TimedOutError(ClientError):
     code = "timed_out"
+
+
+class SignInError(ClientError):
+    code = "sign_in"
 
 
 class JobFailedError(ClientError):

@@ -17,6 +17,8 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from app.json_text import faults
+from app.remote import credentials
+from app.remote.credentials import Credential
 from app.remote.errors import (
     ClientError,
     ResponseError,
@@ -34,8 +36,8 @@ Body = BaseModel | Mapping[str, Any]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 PREFIX = "/api/v1"
-# in the data folder: where `polymargin up` served it last
-ADDRESS = Path("run/address")
+# in the data folder: where `polymargin up` served it last, and where its user has signed in since
+ADDRESS, SIGNED_IN = Path("run/address"), Path("run/signed-in")
 _ANOTHER = "To use another service, set POLYMARGIN_URL to its address."
 MAX_FAULTS = 20
 # Statuses that say nothing about the request itself: a later attempt may succeed.
@@ -51,9 +53,10 @@ class Transport:
     ----------
     url : str or None
         Address of the service; None: ``POLYMARGIN_URL``, else where the service of ``POLYMARGIN_HOME`` (~/.polymargin)
-        was started last, else http://127.0.0.1:8000.
+        was started last, or where its user signed in since, else http://127.0.0.1:8000.
     api_key : str or None
-        None: ``POLYMARGIN_API_KEY``, else the content of ``admin.key`` in ``POLYMARGIN_HOME`` (~/.polymargin).
+        None: ``POLYMARGIN_API_KEY``, else the token of a sign-in to this service, else the content of ``admin.key``,
+        both in ``POLYMARGIN_HOME`` (~/.polymargin).
     timeout : float
         Seconds to wait for an answer's next bytes.
     attempts : int
@@ -61,21 +64,51 @@ class Transport:
     """
 
     def __init__(self, url: str | None, api_key: str | None, *, timeout: float = 60.0, attempts: int = 5) -> None:
-        given, remembered = url or os.environ.get("POLYMARGIN_URL"), _read(_home() / ADDRESS)
+        given = url or os.environ.get("POLYMARGIN_URL")
+        kept = _home() / (SIGNED_IN if (_home() / SIGNED_IN).exists() else ADDRESS)
+        remembered = _read(kept)
         self.url = (given or remembered or DEFAULT_URL).rstrip("/")
         # said where the service does not answer, or does not know the key
-        self._chosen_by = "" if given else f", as {_home() / ADDRESS} says" if remembered else ", the default address"
+        self._chosen_by = "" if given else f", as {kept} says" if remembered else ", the default address"
         self.attempts = attempts
-        # only the user who started the service on this machine can read its key
-        own = api_key or os.environ.get("POLYMARGIN_API_KEY")
-        key = own or _read(_key_file())
-        self._key_from = None if own else _key_file()
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._headers = headers
-        self._http = self._opened(base_url=self.url + PREFIX, headers=headers, timeout=timeout, verify=self._trusted())
+        self._timeout = timeout
+        self.own_key = api_key or os.environ.get("POLYMARGIN_API_KEY")
+        self._choose_key()
 
     def close(self) -> None:
         self._http.close()
+
+    def signed_in(self, credential: Credential) -> None:
+        """Keep the token of a person who has signed in, here and for later processes; raises OSError."""
+        credentials.save(_home(), self.url, credential)
+        kept = _home() / SIGNED_IN
+        kept.parent.mkdir(mode=0o700, exist_ok=True)
+        kept.write_text(self.url + "\n")
+        self._replace_key()
+
+    def sign_in(self) -> Credential | None:
+        """The token of a person who has signed in to this service and not out again; it may have expired."""
+        return credentials.find(_home(), self.url)
+
+    def signed_out(self) -> None:
+        """Forget the token, and that commands are for this service; raises OSError."""
+        credentials.forget(_home(), self.url)
+        if _read(_home() / SIGNED_IN) == self.url:
+            (_home() / SIGNED_IN).unlink()
+        self._replace_key()
+
+    def _replace_key(self) -> None:
+        self._http.close()
+        self._choose_key()
+
+    def _choose_key(self) -> None:
+        self._sign_in = None if self.own_key else self.sign_in()
+        # only the user who started the service on this machine can read its key
+        key = self.own_key or (self._sign_in.secret if self._sign_in else _read(_key_file()))
+        self._key_from = None if self.own_key or self._sign_in else _key_file()
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        options: dict[str, Any] = {"timeout": self._timeout, "verify": self._trusted()}
+        self._http = self._opened(base_url=self.url + PREFIX, headers=self._headers, **options)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -107,8 +140,16 @@ class Transport:
     def get(self, answer: type[B], path: str, **params: Any) -> B:
         return self.parsed(answer, self.send("GET", path, params=params).content)
 
-    def post(self, answer: type[B], path: str, body: Body | None = None, **params: Any) -> B:
-        return self.ask("POST", answer, path, body, **params)
+    def post(
+        self,
+        answer: type[B],
+        path: str,
+        body: Body | None = None,
+        *,
+        credential: str | None = None,
+        **params: Any,
+    ) -> B:
+        return self.ask("POST", answer, path, body, credential=credential, **params)
 
     def ask(
         self,
@@ -117,10 +158,12 @@ class Transport:
         path: str,
         body: Body | None = None,
         revision: int | None = None,
+        credential: str | None = None,
         **params: Any,
     ) -> B:
-        """The answer to a request with a JSON body; ``revision`` as of :meth:`send`."""
-        return self.parsed(answer, self.send(method, path, params=params, json=body, revision=revision).content)
+        """The answer to a request with a JSON body; ``revision`` and ``credential`` as of :meth:`send`."""
+        response = self.send(method, path, params=params, json=body, revision=revision, credential=credential)
+        return self.parsed(answer, response.content)
 
     def parsed(self, answer: type[B], content: bytes) -> B:
         """The body of an answer as a model.
@@ -158,6 +201,7 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         revision: int | None = None,
         timeout: float | None = None,
+        credential: str | None = None,
     ) -> httpx.Response:
         """One answer with a status below 400.
 
@@ -173,6 +217,8 @@ class Transport:
             The revision that the resource must have; None: whatever it has.
         timeout : float, optional
             Seconds to wait for the answer, where it takes longer than most.
+        credential : str, optional
+            A token in place of the client's key; empty: none.
 
         Raises
         ------
@@ -188,6 +234,8 @@ class Transport:
             sent["Content-Type"] = "application/json"
         if revision is not None:
             sent["If-Match"] = f'"{revision}"'
+        if credential is not None:
+            sent["Authorization"] = f"Bearer {credential}" if credential else ""
         if method == "POST":
             sent.setdefault("Idempotency-Key", uuid4().hex)
         query = {name: value for name, value in (params or {}).items() if value is not None}
@@ -205,6 +253,8 @@ class Transport:
             if response.status_code < 400:
                 return response
             if response.status_code not in _PASSING or attempt == self.attempts:
+                if credential is not None:
+                    raise from_answer(response.status_code, response.content)
                 raise self._refusal(response.status_code, response.content)
             self.wait(attempt, response.headers.get("Retry-After"))
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -249,7 +299,12 @@ class Transport:
         if not isinstance(error, UnauthenticatedError):
             return error
         if "Authorization" not in self._headers:
-            error.detail = f"{self.url} takes an API key: set POLYMARGIN_API_KEY; there is no {_key_file()} to be read"
+            error.detail = (
+                f"{self.url} takes an API key: set POLYMARGIN_API_KEY, or sign in with polymargin login {self.url}; "
+                f"there is no {_key_file()} to be read"
+            )
+        elif self._sign_in is not None:
+            error.detail = f"The sign-in to {self.url} has ended. Sign in again: polymargin login {self.url}"
         elif self._chosen_by or self._key_from:
             key = f"the key in {self._key_from}" if self._key_from else "this API key"
             error.detail = f"{self.url}{self._chosen_by}, does not know {key}. {_ANOTHER}"

@@ -9,6 +9,7 @@ folders exist; listings only find what nobody needs any more.
 import contextlib
 import fcntl
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -25,8 +26,11 @@ import numpy as np
 
 from app.config import NO_CLIENT
 from app.errors import SettingsError, Unavailable
+from app.store import ranges
 from app.store.db import new_id
 from app.store.files import MANIFEST, Files, Upload
+from app.store.ranges import RangedFolder, RangedRows
+from app.store.storage_counts import COUNTS
 from solvers.core.artefact_files import file_digest
 
 # Local copies used within this time stay, even above the limit: a process may be about to open them.
@@ -109,6 +113,15 @@ class Bucket:
         """The content of an object; raises FileNotFoundError."""
         with _answering(path):
             found: bytes = self._client.get_object(Bucket=self.name, Key=self._prefix + path)["Body"].read()
+        return found
+
+    def get_range(self, path: str, begin: int, end: int) -> bytes:
+        """Bytes of an object from ``begin`` to before ``end`` or its end; raises FileNotFoundError."""
+        with _answering(path):
+            answer = self._client.get_object(
+                Bucket=self.name, Key=self._prefix + path, Range=f"bytes={begin}-{end - 1}"
+            )
+            found: bytes = answer["Body"].read()
         return found
 
     def blocks(self, path: str, size: int) -> Iterator[bytes]:
@@ -195,7 +208,9 @@ def _client(_pid: int, endpoint: str | None) -> Any:
         response_checksum_validation="when_required",
     )
     # by a session of its own: the default one is not made to be shared by threads
-    return boto3.session.Session().client("s3", endpoint_url=endpoint, config=config)
+    client = boto3.session.Session().client("s3", endpoint_url=endpoint, config=config)
+    COUNTS.watch(client)
+    return client
 
 
 @contextlib.contextmanager
@@ -285,13 +300,39 @@ class BucketFiles(Files):
         self.bucket.put_bytes(relative, content)
 
     def put(self, relative: str, source: Path, sha256: str) -> None:
-        self.bucket.put(relative, source, sha256)
+        self._put(relative, source, sha256)
 
     def sha256(self, relative: str) -> str | None:
         return self.bucket.sha256(relative)
 
     def read_bytes(self, relative: str) -> bytes:
         return self.bucket.get_bytes(relative)
+
+    def ranged(self, relative: str) -> RangedFolder | None:
+        if self.path(relative).exists():
+            return None
+        manifest = json.loads(self.bucket.get_bytes(f"{relative}/{MANIFEST}"))
+        sizes = {path.removeprefix(f"{relative}/"): size for path, size, _ in self.bucket.listed(relative)}
+        large = [name for name in manifest["arrays"] if f"{name}.npy{ranges.SUFFIX}" in sizes]
+        if not large:
+            return None
+        others = [name for name in manifest["arrays"] if name not in large]
+        if sum(sizes[f"{name}.npy"] for name in others) > ranges.MOST_BYTES:
+            return None
+
+        def read(name: str) -> np.ndarray:
+            content = self.bucket.get_bytes(f"{relative}/{name}.npy")
+            if hashlib.sha256(content).hexdigest() != manifest["arrays"][name]:
+                raise ValueError(f"array {name} of {relative} is damaged")
+            array: np.ndarray = np.load(io.BytesIO(content), allow_pickle=False)
+            return array
+
+        def open_rows(name: str) -> RangedRows:
+            return RangedRows(self.bucket, f"{relative}/{name}.npy", manifest["arrays"][name])
+
+        with ThreadPoolExecutor(_TRANSFERS) as pool:
+            small, rows = pool.map(read, others), pool.map(open_rows, large)
+            return RangedFolder(manifest, dict(zip(others, small, strict=True)), dict(zip(large, rows, strict=True)))
 
     def manifest(self, relative: str) -> dict[str, Any]:
         with contextlib.suppress(FileNotFoundError):
@@ -359,12 +400,18 @@ class BucketFiles(Files):
             if name in shared:
                 self.bucket.copy(f"{shared[name]}/{name}.npy", file)
             else:
-                self.bucket.put(file, self.path(file), hashes[name])
+                self._put(file, self.path(file), hashes[name])
 
         with ThreadPoolExecutor(_TRANSFERS) as pool:
             list(pool.map(upload, hashes))
         manifest = f"{relative}/{MANIFEST}"
         self.bucket.put(manifest, self.path(manifest), file_digest(self.path(manifest)))
+
+    def _put(self, relative: str, source: Path, sha256: str) -> None:
+        """Upload a file; before a large array, the digests of its blocks."""
+        if relative.endswith(".npy") and source.stat().st_size >= ranges.RANGED_BYTES:
+            self.bucket.put_bytes(relative + ranges.SUFFIX, ranges.digests(source, sha256))
+        self.bucket.put(relative, source, sha256)
 
     def _fetch(self, relative: str, target: Path) -> None:
         """Download a folder of arrays or a file to its place; raises FileNotFoundError and ValueError."""
@@ -414,15 +461,22 @@ class BucketFiles(Files):
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             yield
 
+    def copies_bytes(self) -> int:
+        return sum(self._copies().values())
+
+    def _copies(self) -> dict[Path, int]:
+        """The marks of all copies, and the sizes of these in bytes."""
+        marks = [mark for mark in (self.root / ".copies").glob("*") if not mark.name.startswith(".")]
+        return {mark: _size(self.path(unquote(mark.name))) for mark in marks}
+
     def _shrink(self) -> None:
         """Remove the copies used least recently while all are larger than allowed."""
-        marks = [mark for mark in (self.root / ".copies").glob("*") if not mark.name.startswith(".")]
-        sizes = {mark: _size(self.path(unquote(mark.name))) for mark in marks}
+        sizes = self._copies()
         total = sum(sizes.values())
         if total <= self._copies_bytes:
             return
         now = super().now()
-        for mark in sorted(marks, key=_time):
+        for mark in sorted(sizes, key=_time):
             if total <= self._copies_bytes or now - _time(mark) < _IN_USE_SECONDS:
                 return
             relative = unquote(mark.name)
@@ -436,6 +490,7 @@ class BucketFiles(Files):
                     continue
                 Files.delete(self, relative)
                 away.unlink()
+                COUNTS.evicted()
                 total -= sizes[mark]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from app.config import settings
 from app.store.db import new_id
+from app.store.ranges import RangedFolder
 from solvers.core.artefact_files import file_digest, read_array
 
 MANIFEST = "manifest.json"
@@ -192,6 +193,22 @@ class Files:
         upload.move(target)
         if new:
             sync_folder(target.parent.parent)
+
+    def copies_bytes(self) -> int:
+        """Bytes of the copies on this machine of files that are kept elsewhere."""
+        return 0
+
+    def ranged(self, relative: str) -> RangedFolder | None:
+        """A folder whose large arrays can be read by rows before they are on this machine; None where that is no use.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no such folder.
+        ValueError
+            A file is damaged.
+        """
+        return None
 
     def load_arrays(
         self, relative: str, mmap: bool = True, sha256: str | None = None

@@ -110,6 +110,10 @@ class LinearModel(Model):
         return arrays if self.intercept is None else arrays | {"intercept": self.intercept}
 
     @classmethod
+    def row_arrays(cls, arrays: Mapping[str, Array]) -> dict[str, str]:
+        return {"W": "features"}
+
+    @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "LinearModel":
         return cls(classes, n_features, *stored_weights(len(classes), n_features, arrays))
 

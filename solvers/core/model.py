@@ -272,6 +272,23 @@ class Model(ABC):
         """
         return self
 
+    @classmethod
+    def row_arrays(cls, arrays: Mapping[str, Array]) -> dict[str, str]:
+        """The arrays of which the scores of an example need nothing but the rows of its features.
+
+        Parameters
+        ----------
+        arrays : mapping of str to array
+            Of the model, at least those that are not named here.
+
+        Returns
+        -------
+        dict
+            Names of such arrays, and of the arrays that have the features of their rows, ascending. A model without
+            some rows, and without the features of these, scores examples that lack these features as the whole model.
+        """
+        return {}
+
     @property
     def learnt(self) -> Collection[int] | None:
         """The classes that some training row had, of models that know; else None."""

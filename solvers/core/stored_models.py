@@ -14,6 +14,7 @@ from solvers.core.certain_answers import Reach
 from solvers.core.model import COSTS, Model
 from solvers.labels.costs import Costs
 from solvers.labels.stored_arrays import ArrayFault
+from solvers.numerics.array_types import Array
 from solvers.numerics.lazy_arrays import part_of
 
 # The class of every kind of model that an artefact may hold, imported when a first model of its kind is met.
@@ -62,9 +63,7 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
         another.
     """
     manifest = _manifest(folder)
-    kind = find_kind(str(manifest.get("kind")))
-    if manifest.get("format") != 1 or kind is None:
-        raise ModelError(f"{folder.name} was written by another version of the program")
+    kind_of(manifest, folder.name)  # before its arrays are read
     arrays = {}
     for name, digest in manifest["arrays"].items():
         path = folder / f"{name}.npy"
@@ -72,17 +71,37 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
             raise ModelError(f"{path.name} does not match the manifest")
         # a plain view of the same bytes: every slice of an np.memmap is another one, at several times the cost
         arrays[name] = np.asarray(read_array(path, mmap=mmap))
+    return model_of(manifest, arrays, folder.name), manifest["details"]
+
+
+def model_of(manifest: Mapping[str, Any], arrays: Mapping[str, Array], name: str = "model") -> Model:
+    """The model that a manifest describes, with these arrays, wherever they come from.
+
+    Raises
+    ------
+    ModelError
+        It is of a later version, or the arrays do not fit one another; the message begins with ``name``.
+    """
+    kind = kind_of(manifest, name)
     try:
         priced = part_of(arrays, COSTS)
-        own = {name: array for name, array in arrays.items() if not name.startswith(f"{COSTS}.")}
+        own = {each: array for each, array in arrays.items() if not each.startswith(f"{COSTS}.")}
         model = kind.from_arrays(tuple(manifest["classes"]), manifest["n_features"], own)
         model.costs = Costs.from_arrays(len(model.classes), priced) if priced else None
     except ArrayFault as error:
-        raise ModelError(f"{folder.name}: {error}") from error
+        raise ModelError(f"{name}: {error}") from error
     model.report = manifest.get("report", {})
     model.record = manifest.get("record", {})
     model.reach = Reach.of_json(manifest["reach"]) if "reach" in manifest else None
-    return model, manifest["details"]
+    return model
+
+
+def kind_of(manifest: Mapping[str, Any], name: str = "model") -> type[Model]:
+    """The class of the model that a manifest describes; raises ModelError for one of a later version."""
+    kind = find_kind(str(manifest.get("kind")))
+    if manifest.get("format") != 1 or kind is None:
+        raise ModelError(f"{name} was written by another version of the program")
+    return kind
 
 
 def stored_record(folder: Path) -> dict[str, Any]:

@@ -127,6 +127,15 @@ class PoolModel(Model):
         return sum(member.nbytes for member in self.members)
 
     @classmethod
+    def row_arrays(cls, arrays: Mapping[str, Array]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for place, name in enumerate(json.loads(bytes(arrays["kinds"]))):
+            kind, prefix = find_kind(name), f"member{place}"
+            of_member = {} if kind is None else kind.row_arrays(part_of(arrays, prefix))
+            found |= {f"{prefix}.{rows}": f"{prefix}.{features}" for rows, features in of_member.items()}
+        return found
+
+    @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "PoolModel":
         members = []
         for place, name in enumerate(json.loads(bytes(arrays["kinds"]))):

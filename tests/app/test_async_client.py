@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from canned import DATASET, JOB, SUCCEEDED, Canned, problem
-from test_reach import JOB as REACHED_JOB
-from test_reach import REACH, _asked
+from test_reach import REACH, _asked, prepare
 
 from app.async_client import AsyncClient
 from app.jobs.schemas import Job
@@ -62,7 +61,9 @@ async def _again(recorded: _Recorded, client: AsyncClient) -> None:
 @pytest.mark.slow
 def test_every_route_is_reached(canned: Canned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    canned.answer("GET /jobs/j", REACHED_JOB)
+    monkeypatch.setenv("POLYMARGIN_HOME", str(tmp_path))
+    monkeypatch.setattr(awaiting.AwaitingTransport, "sleep", lambda _self, _seconds: None)
+    prepare(canned, tmp_path)
 
     async def reach(client: AsyncClient) -> None:
         for route, (call, _) in REACH.items():

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from canned import Canned
 from pydantic import BaseModel
 
-from app.access.schemas import KeyRequest
+from app.access.schemas import KeyRequest, TokenRequest
 from app.cli import main
 from app.client import Client
 from app.command_line.request_fields import flat_fields
@@ -23,6 +24,8 @@ from app.jobs.schemas import JobPatch, PreviewRequest, TrainRequest
 from app.models.schemas import AliasTarget, ModelAbout, RetentionRule, VersionPatch
 from app.predictions.inspection_schemas import NearestRequest
 from app.predictions.schemas import BatchPredictRequest, PredictRequest
+from app.remote import credentials
+from app.remote.credentials import Credential
 from app.remote.errors import ClientError
 from app.reviews.schemas import ClaimRequest, DecidedRowsRequest, DecisionRequest, ReleaseRequest, ReviewRequest
 from app.rules.schemas import FeedbackRequest, FeedbackRowsRequest, RulePatch, RuleRequest
@@ -43,6 +46,7 @@ JOB = {
     "progress": None, "result": None, "error": None, "created_at": "2025-01-02T03:04:05Z", "started_at": None,
     "finished_at": None,
 }  # fmt: skip
+CODE = {"device_code": "x", "user_code": "A", "verification_uri": "http://127.0.0.1", "expires_in": 60}
 TRAIN = {"kind": "train", "dataset": "d", "model": "m"}
 
 Call = Callable[[Client], Any]
@@ -250,6 +254,9 @@ REACH: dict[str, tuple[Call, list[str]]] = {
     "GET /keys": (lambda c: c.keys.list(), ["keys", "list"]),
     "POST /keys": (lambda c: c.keys.create("k"), ["keys", "create", "k"]),
     "DELETE /keys/{ref}": (lambda c: c.keys.revoke("x"), ["keys", "revoke", "x"]),
+    "POST /sign-in/device": (lambda c: c.login(), ["login"]),
+    "POST /sign-in/token": (lambda c: c.login(), ["login"]),
+    "DELETE /sign-in/token": (lambda c: c.logout(), ["logout"]),
     "GET /storage": (lambda c: c.storage.report(), ["storage", "show"]),
     "POST /storage/collect": (lambda c: c.storage.collect(), ["storage", "collect"]),
     "GET /audit": (lambda c: c.audit.list(), ["audit"]),
@@ -282,6 +289,7 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
     PreviewRequest: ("datasets preview", {}),
     CorrectionsRequest: ("datasets correct", {"corrections": "file"}),
     WebhookRequest: ("webhooks create", {}),
+    TokenRequest: ("login", {"device_code": None}),
     KeyRequest: ("keys create", {"expires_at": "days"}),
     AliasTarget: ("models alias", {}),
     VersionPatch: ("models tag", {"tags": "set_"}),
@@ -298,10 +306,19 @@ FIELDS: dict[type[BaseModel], tuple[str, dict[str, str | None]]] = {
 COMMANDS = {name.removeprefix("polymargin "): command for name, command in commands.walk()}
 
 
-@pytest.fixture
-def service(canned: Canned) -> Canned:
-    """Answers 404 to all but what others are asked by way of."""
+def prepare(canned: Canned, home: Path) -> None:
+    """Let the service answer what others are asked by way of, and a person be signed in."""
     canned.answer("GET /jobs/j", JOB)
+    canned.answer("POST /sign-in/device", CODE)
+    ends = datetime.now(UTC) + timedelta(days=1)
+    credentials.save(home, canned.url, Credential(secret="pm_token", name="ann", expires_at=ends))
+
+
+@pytest.fixture
+def service(canned: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Canned:
+    """Answers 404 to all but what others are asked by way of."""
+    monkeypatch.setenv("POLYMARGIN_HOME", str(tmp_path))
+    prepare(canned, tmp_path)
     return canned
 
 

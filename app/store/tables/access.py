@@ -66,7 +66,7 @@ class AuditEntry(InWorkspace, Table):
 
 
 class SignIn(Table):
-    """A browser's session, or a one-time link that begins one: only the SHA-256 of its secret is kept."""
+    """A browser's session, a one-time link that begins one, or a program's token: only the SHA-256 of its secret."""
 
     __tablename__ = "sign_ins"
 

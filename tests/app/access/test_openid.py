@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 from asking import TestClient, problem
 from fastapi import FastAPI
-from identity_provider import ANN, CLIENT, SECRET, IdentityProvider, running
+from identity_provider import CLIENT, SECRET, IdentityProvider
 from structlog.testing import capture_logs
 
 from app.access import openid, people, sign_in_settings
@@ -19,43 +19,6 @@ from app.access.group_roles import Place, highest_place, parse_groups
 from app.config import Settings, settings
 from app.errors import SettingsError
 from app.main import create_app
-
-GROUPS = "annotators=clerk; cn=heads,ou=lab=admin; legal=editor@legal"
-
-
-@pytest.fixture(scope="module")
-def shared_provider() -> Iterator[IdentityProvider]:
-    with running() as provider:
-        yield provider
-
-
-@pytest.fixture
-def provider(shared_provider: IdentityProvider) -> IdentityProvider:
-    """The provider as it is at first; its keys take a moment to make, so that tests share them."""
-    fresh = {"user": dict(ANN), "wrong": {}, "wrong_document": {}, "user_info": None, "algorithm": "RS256", "asked": []}
-    vars(shared_provider).update(fresh)
-    return shared_provider
-
-
-@pytest.fixture
-def opened(
-    provider: IdentityProvider, secrets: dict[str, str], configure: Callable[..., None]
-) -> Callable[..., FastAPI]:
-    """Makes an application that sends people to the provider."""
-
-    def make(**more: object) -> FastAPI:
-        given = {
-            "openid_issuer": provider.issuer,
-            "openid_client_id": CLIENT,
-            "openid_client_secret": SECRET,
-            "public_url": "http://127.0.0.1",
-            "group_roles": GROUPS,
-            **more,
-        }
-        configure(**given)
-        return create_app(settings())
-
-    return make
 
 
 @pytest.fixture

@@ -16,6 +16,9 @@ from app import logs, main
 OPEN = {"/healthz", "/readyz", "/metrics", "/docs", "/openapi.json", "/v2/health/live", "/v2/health/ready", "/ping"}
 # these ask for a sign-in, as test_pages checks; and the files that pages are made of are open
 PAGES = {route.path for router in main.PAGES for route in router.routes} - OPEN | {"/static/{digest}/{name}"}
+# a program signs in by these, without a key, and out with its token
+SIGNING_IN = {("POST", "/api/v1/sign-in/device"), ("POST", "/api/v1/sign-in/token")}
+SIGNING_OUT = ("DELETE", "/api/v1/sign-in/token")
 # these read, although they are asked by POST
 READING = {
     ("POST", "/api/v1/models/{ref}/predict"),
@@ -72,6 +75,8 @@ def test_no_route_answers_without_a_key_or_with_a_wrong_one(app: FastAPI, secret
                 answer = client.request(method, url, headers={**JSON, **headers}, content=b"{}")
                 if path == "/metrics" and headers:
                     problem(answer, 401, "unauthenticated")
+                elif (method, path) in SIGNING_IN:
+                    problem(answer, 404, "not_found")
                 elif path in OPEN:
                     assert answer.status_code in ((404,) if path == "/ping" else (200, 503)), path
                 else:
@@ -101,7 +106,7 @@ def test_no_route_answers_a_role_that_is_too_low(role: str, app: FastAPI, secret
         for method, path, url in _routes(app):
             administers = path.startswith(ADMINISTRATION)
             asks = path.startswith(PROTOCOL_PATHS) and (method, path) not in REPORTING
-            changes = method != "GET" and (method, path) not in READING and not asks
+            changes = method != "GET" and (method, path) not in READING | SIGNING_IN | {SIGNING_OUT} and not asks
             answer = client.request(method, url, headers=JSON, content=b"{}")
             clerical = (method, path) in CLERICAL
             if administers or (changes and (role == "viewer" or (role == "clerk" and not clerical))):

@@ -55,7 +55,7 @@ FREE = {
     ("GET", "/models"), ("GET", "/rules"), ("GET", "/reviews"), ("GET", "/solvers"), ("GET", "/solvers/{name}"),
     ("GET", "/keys"), ("POST", "/keys"), ("GET", "/audit"), ("GET", "/usage"), ("GET", "/status"),
     ("POST", "/datasets/example"), ("POST", "/datasets/columns"), ("POST", "/uploads"), ("GET", "/webhooks"),
-    ("POST", "/webhooks"),
+    ("POST", "/webhooks"), ("DELETE", "/sign-in/token"),
 }  # fmt: skip
 # These are about the whole installation.
 INSTALLATION = {("GET", "/storage"), ("POST", "/storage/collect"), ("POST", "/models/import")}
