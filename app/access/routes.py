@@ -73,8 +73,8 @@ async def start_device_sign_in(request: Request, response: Response, provider: _
 async def get_token(
     request: Request,
     response: Response,
-    provider: _Provider,  # first: without one, no body is right
     body: Body[TokenRequest],
+    provider: _Provider,
 ) -> SignInToken:
     """Get the token of a person who has entered the code, or the state of the sign-in until then."""
     response.headers["Cache-Control"] = "no-store"

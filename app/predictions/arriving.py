@@ -96,12 +96,14 @@ def with_rows(folder: RangedFolder, rows: Sequence[Row]) -> Model:
     StorageAway, OSError, ValueError
         They cannot be read, or are damaged.
     """
-    indices = np.unique(np.concatenate([indices for indices, _ in rows]))
+    asked = np.concatenate([indices for indices, _ in rows])
     arrays = dict(folder.small)
     for name, of_rows in kind_of(folder.manifest).row_arrays(folder.small).items():
+        features = folder.small[of_rows]
+        at, known = places(features, np.unique([*asked, *features[features >= folder.manifest["n_features"]]]))
+        at = at[known]
         if name in folder.large:
-            features = folder.small[of_rows]
-            at, known = places(features, indices)
-            at = at[known]
             arrays |= {name: folder.large[name].rows(at), of_rows: features[at]}
+        elif name in folder.small:
+            arrays |= {name: folder.small[name][at], of_rows: features[at]}
     return model_of(folder.manifest, arrays)

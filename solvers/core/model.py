@@ -286,6 +286,7 @@ class Model(ABC):
         dict
             Names of such arrays, and of the arrays that have the features of their rows, ascending. A model without
             some rows, and without the features of these, scores examples that lack these features as the whole model.
+            Features from ``n_features`` on are of every example.
         """
         return {}
 

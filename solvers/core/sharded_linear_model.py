@@ -116,6 +116,10 @@ class ShardedLinearModel(Model):
         return {**blocks, "features": self.features, "owner": self.owner, "bias": np.array([self.bias])}
 
     @classmethod
+    def row_arrays(cls, arrays: Mapping[str, Array]) -> dict[str, str]:
+        return {block_name(rank): "features" for rank in range(int(arrays["owner"].max(initial=-1)) + 1)}
+
+    @classmethod
     def from_arrays(
         cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]
     ) -> "ShardedLinearModel":

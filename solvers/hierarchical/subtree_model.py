@@ -166,6 +166,13 @@ class SubtreeModel(ClosedSetModel):
         return own | {f"parts_{name}": array for name, array in self.parts.arrays().items()}
 
     @classmethod
+    def row_arrays(cls, arrays: Mapping[str, Array]) -> dict[str, str]:
+        kind = find_kind(str(arrays["form"][1]))
+        inner = {key.removeprefix("parts_"): array for key, array in arrays.items() if key.startswith("parts_")}
+        found = {} if kind is None else kind.row_arrays(inner)
+        return {f"parts_{rows}": f"parts_{features}" for rows, features in found.items()}
+
+    @classmethod
     def from_arrays(cls, classes: Sequence[str], n_features: int, arrays: Mapping[str, Array]) -> "SubtreeModel":
         tree = stored_arrays.graph(classes, arrays)
         rule, name = (str(word) for word in arrays["form"])

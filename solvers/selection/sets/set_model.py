@@ -190,6 +190,12 @@ class SetPoolModel(ClosedSetModel):
         return dict(Parts(parts)) | own
 
     @classmethod
+    def row_arrays(cls, arrays: Mapping[str, Array]) -> dict[str, str]:
+        kind = find_kind(str(arrays["form"][0]))
+        found = {} if kind is None else kind.row_arrays(part_of(arrays, "member"))
+        return {f"member.{rows}": f"member.{features}" for rows, features in found.items()}
+
+    @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> "SetPoolModel":
         kind = find_kind(str(arrays["form"][0]))
         if kind is None:

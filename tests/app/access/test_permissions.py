@@ -76,7 +76,7 @@ def test_no_route_answers_without_a_key_or_with_a_wrong_one(app: FastAPI, secret
                 if path == "/metrics" and headers:
                     problem(answer, 401, "unauthenticated")
                 elif (method, path) in SIGNING_IN:
-                    problem(answer, 404, "not_found")
+                    problem(answer, 422 if path.endswith("/token") else 404)
                 elif path in OPEN:
                     assert answer.status_code in ((404,) if path == "/ping" else (200, 503)), path
                 else:

@@ -16,6 +16,7 @@ TREE = b"parent,child\nroot,a\nroot,bc\nbc,b\nbc,c\n"
 LETTER = {"indices": [1, 4], "values": [1.0, 0.5]}
 # What reaches the look-up of the name; {} for the others. A new route that names something belongs here.
 BODIES: dict[tuple[str, str], Any] = {
+    ("POST", "/sign-in/token"): {"device_code": "x"},
     ("POST", "/jobs"): {"dataset": "letters", "model": "m"},
     ("POST", "/jobs/plan"): {"dataset": "letters", "model": "m", "solver": "weston_watkins", "shards": 1},
     ("PUT", "/models/{ref}/aliases/{alias}"): {"version": 1},

@@ -23,12 +23,17 @@ from app.store.db import db_now, new_id, sessions, writing
 from app.store.files import files
 from solvers.core.linear_model import LinearModel
 from solvers.core.model import Model
+from solvers.core.sharded_linear_model import ShardedLinearModel
 from solvers.core.sparse_linear_model import SparseLinearModel, sparse_rows
 from solvers.core.stored_models import load_model
+from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.hierarchical.taxonomy_model import TaxonomyModel
 from solvers.labels.taxonomy import Taxonomy
+from solvers.labels.tree_part import TreePart
 from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.selection.pool_model import PoolModel
+from solvers.selection.sets.node_calibration import NodeCalibration
+from solvers.selection.sets.set_model import SetPoolModel
 
 N_FEATURES, N_CLASSES = 400, 8
 NAMES = [f"c{c}" for c in range(N_CLASSES)]
@@ -45,15 +50,37 @@ def _linear(of: Any = slice(None), dtype: Any = np.float32, intercept: Any = Non
     )
 
 
+TREE = Taxonomy.from_parents(NAMES, [-1, -1, 0, 0, 1, 1, 2, 2])
+
+
+def _sharded(bias: float, n_first: int = 4) -> ShardedLinearModel:
+    features = np.append(SOME, N_FEATURES) if bias else SOME
+    owner = (np.arange(N_CLASSES) >= n_first).astype(np.int32)
+    blocks = [np.ascontiguousarray(W[: len(features), owner == block]) for block in (0, 1)]
+    return ShardedLinearModel(tuple(NAMES), N_FEATURES, features, owner, blocks, bias)
+
+
+def _set_pool() -> SetPoolModel:
+    """One that scores a part of the tree."""
+    fitted = NodeCalibration(*np.abs(RNG.normal(size=(4, N_CLASSES))) + 0.1)
+    known = TreePart(TREE, np.setdiff1d(np.arange(N_CLASSES, dtype=np.int32), TREE.leaves[:2]))
+    few = LinearModel(known.tree.names, N_FEATURES, SOME, np.ascontiguousarray(W[SOME][:, known.nodes]))
+    spread = NodeCalibration(*(values[known.nodes] for values in fitted[:4])).spread(known, -0.3)
+    return SetPoolModel(TREE, SubtreeModel(known.tree, few, "path"), spread, None, known.nodes)
+
+
 MODELS: dict[str, Callable[[], Model]] = {
     "all features": _linear,
     "some features and an intercept": lambda: _linear(SOME, intercept=INTERCEPT),
     "half precision": lambda: _linear(dtype=np.float16),
     "double precision": lambda: _linear(SOME, np.float64),
     "code": lambda: LinearCodeModel(NAMES, N_FEATURES, np.arange(N_FEATURES), W, np.eye(N_CLASSES)),
-    "tree": lambda: TaxonomyModel(
-        Taxonomy.from_parents(NAMES, [-1, -1, 0, 0, 1, 1, 2, 2]), N_FEATURES, np.arange(N_FEATURES), W
-    ),
+    "tree": lambda: TaxonomyModel(TREE, N_FEATURES, np.arange(N_FEATURES), W),
+    "shards": lambda: _sharded(0.0),
+    "shards with an intercept": lambda: _sharded(0.5),
+    "shards of which one is small": lambda: _sharded(0.5, n_first=1),
+    "pool of sets": lambda: _set_pool(),
+    "subtrees": lambda: SubtreeModel(TREE, LinearModel(NAMES, N_FEATURES, np.arange(N_FEATURES), W, INTERCEPT), "path"),
     "pool": lambda: PoolModel([_linear(SOME), _linear(dtype=np.float16)], np.array([0.7, 0.4])),
 }
 
@@ -107,7 +134,9 @@ def test_scores_have_the_bits_of_the_whole_model(kind: str, elsewhere: BucketFil
     np.testing.assert_array_equal(part.scores(X), whole.scores(X))
     lacking = (np.setdiff1d(np.arange(N_FEATURES), SOME)[:3].astype(np.int32), np.ones(3))
     np.testing.assert_array_equal(with_rows(folder, [lacking]).score_one(*lacking), whole.score_one(*lacking))
-    assert np.isnan(without_weights(folder).score_one(*rows[0])).all()  # and never a score that is wrong
+    unknown = np.isnan(without_weights(folder).score_one(*rows[0]))
+    n_known = {"shards of which one is small": 1, "pool of sets": 2}.get(kind, 0)
+    assert unknown.sum() == N_CLASSES - n_known
 
 
 def test_a_model_that_needs_more_than_rows_is_not_read_by_rows(elsewhere: BucketFiles) -> None:
@@ -122,9 +151,9 @@ def test_a_model_that_needs_more_than_rows_is_not_read_by_rows(elsewhere: Bucket
 
 
 @pytest.fixture
-def away(client: TestClient, elsewhere: BucketFiles) -> TestClient:
+def away(request: pytest.FixtureRequest, client: TestClient, elsewhere: BucketFiles) -> TestClient:
     """A client of a service whose bucket has the version ``arriving``, of which nothing is on its machine."""
-    sha256 = _published(_linear(SOME, intercept=INTERCEPT))
+    sha256 = _published(MODELS[getattr(request, "param", "some features and an intercept")]())
     with sessions()() as session, writing(session):
         job = tables.Job(
             id=new_id(), kind="train", state="succeeded", queue="jobs", request={}, attempt=1, losses=0,
@@ -153,7 +182,7 @@ class Held:
         get = BucketFiles._get_array
 
         def hold(store: BucketFiles, relative: str, name: str, part: Path, sha256: str) -> None:
-            if name == "W":
+            if "W" in name:
                 self.begun.set()
                 assert self.go_on.wait(60)
             get(store, relative, name, part, sha256)
@@ -191,6 +220,27 @@ def test_answers_come_before_the_version_and_are_the_same_after_it(
     without_ids = [{**each.json(), "id": None} for each in (first, second, after)]
     assert without_ids[0] == without_ids[1] == without_ids[2]
     assert settings().files_folder.joinpath(FOLDER, "model", "W.npy").exists()
+
+
+@pytest.mark.parametrize(
+    "away", ["subtrees", "tree", "pool", "pool of sets", "shards with an intercept"], indirect=True
+)
+def test_answers_of_other_kinds_are_the_same_before_and_after(
+    away: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(monkeypatch)
+    asked = [{}, {"include": ["c1", "c2"]}, {"instances": 3 * BODY["instances"]}]
+    before = [_ask(away, **more) for more in asked]
+    assert away.app.state.models.loaded() == []  # type: ignore[attr-defined]
+    held.go_on.set()
+    cache = away.app.state.models  # type: ignore[attr-defined]
+    while cache._arriving:
+        threading.Event().wait(0.01)
+    after = [_ask(away, **more) for more in asked]
+    assert {answer.status_code for answer in before} <= {200, 422}
+    assert before[0].status_code == before[2].status_code == 200
+    for first, second in zip(before, after, strict=True):
+        assert {**first.json(), "id": None, "request_id": None} == {**second.json(), "id": None, "request_id": None}
 
 
 def test_many_requests_at_once_open_and_fetch_it_once(
