@@ -1,6 +1,7 @@
 """Models that arrive from object storage: they answer by the weights of a request's features before all is there."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -20,6 +21,8 @@ if TYPE_CHECKING:  # which loads this
 
 log = structlog.get_logger()
 
+_RETRY_SECONDS = 60.0
+
 
 class Arrival:
     """A version on its way: the weights of a request's features come at once, and the rest in the background.
@@ -29,14 +32,15 @@ class Arrival:
     folder : RangedFolder
         For which :func:`has_rows` is true.
     load : callable
-        Fetches and returns the whole version; called once, in a thread of its own, after the first request has its
-        weights, as both share the network.
+        Fetches and returns the whole version; called in a thread of its own, after the first request has its weights,
+        as both share the network. Where it fails, it is called again for a request a minute later.
     """
 
     def __init__(self, folder: RangedFolder, load: "Callable[[], LoadedModel]") -> None:
         self._folder, self._load = folder, load
         self._starting = threading.Lock()
         self._whole: Future[LoadedModel] | None = None
+        self._ended_at = 0.0
 
     def answering(self, loaded: "LoadedModel", rows: Sequence[Row], needs_whole: bool) -> "LoadedModel":
         """``loaded`` with all weights that these rows need; the whole version where it is there, or nothing else does.
@@ -46,7 +50,7 @@ class Arrival:
         NotFound, Unavailable
             The whole version is needed, and cannot be read.
         """
-        if not needs_whole and not (self._whole is not None and self._whole.done()):
+        if not needs_whole and not self._is_over():
             try:
                 return replace(loaded, model=with_rows(self._folder, rows), arrival=None)
             except TooManyRows:
@@ -59,15 +63,22 @@ class Arrival:
 
     def _begin(self) -> "Future[LoadedModel]":
         with self._starting:
-            if self._whole is None:
+            failed = self._whole is not None and self._whole.done() and not self._is_over()
+            if self._whole is None or (failed and time.monotonic() - self._ended_at > _RETRY_SECONDS):
                 self._whole = Future()
                 threading.Thread(target=self._fetch, args=(self._whole,), name="arrival", daemon=True).start()
             return self._whole
+
+    def _is_over(self) -> bool:
+        """Whether the whole version is there."""
+        whole = self._whole
+        return whole is not None and whole.done() and whole.exception() is None
 
     def _fetch(self, whole: "Future[LoadedModel]") -> None:
         try:
             whole.set_result(self._load())
         except BaseException as error:
+            self._ended_at = time.monotonic()
             log.warning("model.not_arrived", error=type(error).__name__, detail=str(error)[:200])
             whole.set_exception(error)
 

@@ -241,8 +241,9 @@ class ModelCache:
     def _arrived(self, id: str) -> LoadedModel:
         try:
             return self._load(id)
-        finally:
+        except NotFound:
             self._arriving.pop(id, None)
+            raise
 
     def _load(self, id: str) -> LoadedModel:
         with self._lock:
@@ -309,6 +310,7 @@ class ModelCache:
             self._load(id)
 
     def _keep(self, loaded: LoadedModel) -> None:
+        self._arriving.pop(loaded.version.id, None)
         with self._lock:
             if loaded.version.id not in self._loaded:
                 self._loaded[loaded.version.id] = loaded

@@ -13,6 +13,7 @@ from asking import TestClient, problem
 from version_facts import FACTS
 
 from app.config import settings
+from app.errors import Unavailable
 from app.features.base import Row, stack
 from app.features.columns import SparseFeatures
 from app.models import versions
@@ -280,21 +281,34 @@ def test_a_request_for_too_many_rows_waits_for_the_whole_version(
     assert settings().files_folder.joinpath(FOLDER, "model", "W.npy").exists()
 
 
-def test_a_whole_version_that_is_damaged_is_not_served(away: TestClient, tmp_path: Path) -> None:
+def test_a_whole_version_that_is_damaged_is_not_served_and_fetched_again_a_minute_later(
+    away: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = files()
     assert isinstance(store, BucketFiles)
     path = f"{FOLDER}/model/W.npy"
-    content = bytearray(store.bucket.get_bytes(path))
-    content[-1] ^= 1  # in a row that no request reads
-    (tmp_path / "damaged").write_bytes(content)
+    content = store.bucket.get_bytes(path)
+    held = Held(monkeypatch)
+    held.go_on.set()
+    (tmp_path / "damaged").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))  # in a row that no request reads
     store.bucket.put(path, tmp_path / "damaged", "0" * 64)
     assert _scores(_ask(away)) == _whole()
     cache = away.app.state.models  # type: ignore[attr-defined]
-    while cache._arriving:
-        threading.Event().wait(0.01)
+    (arriving,) = cache._arriving.values()
+    assert isinstance(arriving.arrival._whole.exception(60), Unavailable)
     assert cache.loaded() == []
-    problem(away.get("/api/v1/models/arriving/versions/1/terms?label=c0"), 503, "unavailable")
+    held.begun.clear()
     assert _scores(_ask(away)) == _whole()  # by rows that are checked
+    assert not held.begun.is_set()
+    problem(_ask(away, instances=30 * [{"indices": [1], "values": [1.0]}], certain=True), 422)
+    problem(away.get("/api/v1/models/arriving/versions/1/terms?label=c0"), 503, "unavailable")
+    (tmp_path / "repaired").write_bytes(content)
+    store.bucket.put(path, tmp_path / "repaired", "0" * 64)
+    arriving.arrival._ended_at -= 61
+    assert _scores(_ask(away)) == _whole()
+    assert arriving.arrival._whole.result(60).version.model == "arriving"
+    assert cache._arriving == {}
+    assert _scores(_ask(away)) == _whole()
 
 
 def test_a_wrong_request_fetches_no_weights(away: TestClient) -> None:
