@@ -121,7 +121,10 @@ def _weighed(recipe: TextRecipe, names: Sequence[str], shortest: str, weight: fl
 
 
 def _some(rows: Rows, at: np.ndarray) -> Rows:
-    """Some of the training rows, by their places among them."""
-    y = rows.y_train if isinstance(rows.truth_train, csr_matrix) else rows.y_train[at]
+    """Some of the training rows, by their places among them, with the labels that they have."""
     weights = None if rows.weights is None else rows.weights[at]
-    return replace(rows, train=rows.train[at], y_train=y, truth_train=rows.truth_train[at], weights=weights)
+    some = replace(rows, train=rows.train[at], truth_train=rows.truth_train[at], weights=weights)
+    if isinstance(rows.truth_train, csr_matrix):
+        return some
+    classes, y = np.unique(rows.y_train[at], return_inverse=True)
+    return replace(some, classes=[rows.classes[each] for each in classes], y_train=y.astype(np.int32), tree=None)

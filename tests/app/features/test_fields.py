@@ -20,6 +20,7 @@ from app.features.base import stack
 from app.features.load import load_features
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
+from workers.phases import field_weights
 
 COLUMNS = TableColumns(texts=("title", "body"))
 ROWS = [
@@ -293,6 +294,18 @@ def test_versions_of_texts_read_records_whatever_auto_chooses(client: TestClient
     run(predicted.json()["id"])
     file = client.get(f"/api/v1/jobs/{predicted.json()['id']}/predictions").text.splitlines()
     assert [json.loads(line)["label"] for line in file[:9]] == [each["label"] for each in known]
+
+
+def test_weights_are_chosen_where_some_labels_are_not_among_the_rows_that_are_compared(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(field_weights, "some_rows", lambda n_rows, *, sets: np.arange(1, n_rows, 2))
+    rows = [TITLED[0] | {"label": "rare"}, *TITLED]
+    content = "\n".join(map(json.dumps, rows)).encode()
+    upload(client, "titled", content, "jsonl", text_columns=["title", "body"], number_columns="size")
+    job = train(client, "titled", "m", text={"fields": "auto"}, test_fraction=0)
+    assert job["state"] == "succeeded", job["error"]
+    assert "fields_gain" in client.get("/api/v1/models/m/versions/1").json()["report"]
 
 
 def test_few_rows_are_joined_and_other_words_are_refused(client: TestClient) -> None:
