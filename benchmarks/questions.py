@@ -76,7 +76,7 @@ PAGES = (
     Page(
         "fields",
         "Do text columns with weights of their own answer better?",
-        "`subjects` on titles and abstracts: joined into one text, each column alone, and as `fields`.",
+        "Titles and abstracts: joined into one text, each column alone, as `fields`, and what `auto` chooses.",
         ("bench_fields",),
         (
             Dots(
@@ -84,6 +84,12 @@ PAGES = (
                 ("joined", "fields, title 1", "fields, title 4"), False,
             ),
         ),
+    ),
+    Page(
+        "cleaning",
+        "What does cleaning of pages and PDF texts cost?",
+        "Texts a second that are cleaned, and that become features with and without cleaning.",
+        ("bench_cleaning",),
     ),
     Page(
         "vectors",
