@@ -10,9 +10,9 @@ def counted(n: int, thing: str, *more: str) -> str:
     thing : str
         The noun, whose plural ends in s.
     more : str
-        Words that follow, each of them ``singular/plural``.
+        Words that follow, each of them ``singular/plural``, or the same for both.
     """
-    words = [each.split("/")[n != 1] for each in more]
+    words = [each.split("/")[-1 if n != 1 else 0] for each in more]
     return " ".join([f"{n:,}", thing if n == 1 else f"{thing}s", *words])
 
 

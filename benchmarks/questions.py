@@ -76,7 +76,7 @@ PAGES = (
     Page(
         "fields",
         "Do text columns with weights of their own answer better?",
-        "`subjects` on titles and abstracts: joined into one text, each column alone, and as `fields`.",
+        "Titles and abstracts: joined into one text, each column alone, as `fields`, and what `auto` chooses.",
         ("bench_fields",),
         (
             Dots(
@@ -90,7 +90,12 @@ PAGES = (
         "Is a model for each language better than one for all?",
         "`subjects` on records in German or English: words of all texts, lemmas of both languages, and `by_language`.",
         ("bench_languages",),
-        (),
+    ),
+    Page(
+        "cleaning",
+        "What does cleaning of pages and PDF texts cost?",
+        "Texts a second that are cleaned, and that become features with and without cleaning.",
+        ("bench_cleaning",),
     ),
     Page(
         "vectors",

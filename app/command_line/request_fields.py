@@ -93,6 +93,9 @@ def _parameter(name: str, info: FieldInfo, *, required: bool) -> inspect.Paramet
         settings["metavar"] = "|".join(map(str, get_args(plain)))
     elif get_origin(plain) in (list, tuple):
         settings["metavar"] = "A,B,..."
+    elif _is_word_or_objects(plain):
+        words = [word for each in _kinds(plain) if get_origin(each) is Literal for word in get_args(each)]
+        settings["metavar"] = "|".join(["JSON", *words])
     elif get_origin(plain) is dict:
         settings["metavar"] = f"{'A,B,...|' * _takes_names(plain)}JSON" if _of_objects(plain) else "NAME=VALUE,..."
     elif kind is bool:
@@ -119,6 +122,12 @@ def _plain(annotation: Any) -> Any:
 def _kinds(plain: Any) -> list[Any]:
     """The types of a union, without None; of other types none."""
     return [_plain(each) for each in get_args(plain)] if get_origin(plain) in (Union, types.UnionType) else []
+
+
+def _is_word_or_objects(plain: Any) -> bool:
+    """Whether a type is that of a word, or of a mapping to models in its place."""
+    kinds = _kinds(plain)
+    return any(get_origin(each) is dict and _of_objects(each) for each in kinds)
 
 
 def _is_name_or_list(plain: Any) -> bool:
@@ -161,13 +170,15 @@ def param_of(text: str) -> tuple[str, Any]:
 def _read(name: str, info: FieldInfo, value: Any) -> Any:
     plain = _plain(info.annotation)
     hint = f"--{name.replace('_', '-')}"
-    if get_origin(plain) is dict and _of_objects(plain):
-        if _takes_names(plain) and not value.lstrip().startswith("{"):
-            return [part.strip() for part in value.split(",")]
+    if get_origin(plain) is dict and _of_objects(plain) and _takes_names(plain) and value[:1] not in "{[":
+        return [part.strip() for part in value.split(",")]
+    if (get_origin(plain) is dict and _of_objects(plain)) or (_is_word_or_objects(plain) and value[:1] in "{["):
         try:
             return orjson.loads(value)
         except orjson.JSONDecodeError:
             raise typer.BadParameter(f"expected a JSON object, got {value[:80]!r}", param_hint=hint) from None
+    if _is_word_or_objects(plain):
+        return value  # a word, which the schema checks
     if get_origin(plain) is dict:
         return tags_of(value.split(","))
     if _is_name_or_list(plain):

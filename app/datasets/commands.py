@@ -142,7 +142,10 @@ def append(
         if wait:
             job.wait(progress=False)
         body = client.datasets.get(dataset)
+        statistics = client.datasets.statistics(body.id) if wait else None
     _show(body, json)
+    if statistics is not None:
+        _print_warnings(statistics, out)
 
 
 @datasets.command()

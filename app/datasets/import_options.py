@@ -141,10 +141,10 @@ def with_language(recipe: TextRecipe, statistics: DatasetStatistics, pointer: st
 def _check_fields(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str) -> None:
     """Raise InvalidInput where a recipe has fields that are no text columns of the dataset."""
     known = [column.name for column in statistics.columns or [] if column.role == "text"]
-    for name in recipe.fields:
-        if len(known) < 2:
-            why = "the dataset has one text column, or was imported by a version that joined them: upload it again"
-            raise _fault(f"{why}, with text_columns for each field", f"{pointer}/fields")
+    if recipe.fields and len(known) < 2:
+        why = "the dataset has one text column, or was imported by a version that joined them: upload it again"
+        raise _fault(f"{why}, with text_columns for each field", f"{pointer}/fields")
+    for name in recipe.own_fields:
         if name not in known:
             detail = f"no text column '{name}'; the dataset's text columns are {', '.join(known)}"
             raise _fault(detail, f"{pointer}/fields/{name}")

@@ -178,6 +178,14 @@ class LanguageRecipe(BaseModel):
     _one_form = model_validator(mode="after")(_require_one_form)
 
 
+# pointers of errors leave out tags in angle brackets
+Fields = Annotated[
+    Annotated[Literal["auto"], Tag("<word>")]
+    | Annotated[dict[Annotated[str, Field(min_length=1)], FieldRecipe], Field(max_length=100), Tag("<weights>")],
+    Discriminator(lambda given: "<word>" if isinstance(given, str) else "<weights>"),
+]
+
+
 class TextRecipe(BaseModel):
     """How texts become TF-IDF features; fitted on the training part only."""
 
@@ -285,11 +293,13 @@ class TextRecipe(BaseModel):
         "language. Texts in none of them are a language of their own. A list of languages, such as fi,sv,en, takes "
         "each one's lemmas, or stems if there is no dictionary.",
     )
-    fields: dict[Annotated[str, Field(min_length=1)], FieldRecipe] = Field(
+    fields: Fields = Field(
         default={},
-        max_length=100,
         description="Weights of text columns, by name, and options that differ in them. Each column's terms "
-        "are then weighted on their own. Default: the columns are joined into one text.",
+        "are then weighted on their own. auto compares the joined text with weights 0.5, 1 and 2 of the shortest "
+        "column on some of the training rows, and keeps the joined text unless another is clearly better. "
+        "Default: auto for auto and subjects on tables with other columns, too; otherwise the columns are joined "
+        "into one text.",
     )
 
     _stop_list = field_validator("stop_words")(_of_language)
@@ -335,9 +345,18 @@ class TextRecipe(BaseModel):
         forms = {"stem": own.stem, "lemmas": own.lemmas, "stop_words": words}
         return self.model_copy(update={"by_language": {}, "language": language, **forms})
 
+    @property
+    def own_fields(self) -> dict[str, FieldRecipe]:
+        """The fields that are given; none where they are still to be chosen."""
+        return {} if self.fields == "auto" else self.fields
+
+    def field(self, name: str) -> FieldRecipe:
+        """What one text column weighs, and what differs in it."""
+        return self.own_fields.get(name, FieldRecipe())
+
     def of_field(self, name: str) -> "TextRecipe":
         """The recipe of one text column."""
-        own = self.fields.get(name, FieldRecipe()).model_dump(exclude={"weight"}, exclude_none=True)
+        own = self.field(name).model_dump(exclude={"weight"}, exclude_none=True)
         return self.model_copy(update={"fields": {}, **own})
 
     @property
@@ -361,19 +380,23 @@ class TextRecipe(BaseModel):
 _MOST_WEIGHTS, _MOST_TERMS, _FEW_TERMS = 200_000_000, 200_000, 20_000
 
 
-def default_recipe(solver: str, n_labels: int, language: str | None = None, *, named: bool = False) -> TextRecipe:
+def default_recipe(
+    solver: str, n_labels: int, language: str | None = None, *, named: bool = False, fields: bool = False
+) -> TextRecipe:
     """The default recipe of a job on texts in a language.
 
-    Names of concepts (``named``) are found by lemmas, where there is a dictionary of the language.
+    Names of concepts (``named``) are found by lemmas, where there is a dictionary of the language. Weights of text
+    columns (``fields``) are chosen by the methods that look for good answers.
 
     Along with words, pairs of words and runs of three characters lower the error more than the choice of the machine
     does. Of more terms those are dropped that are the rarest.
     """
     lemmas = (cast(Lemmas, language),) if named and language in get_args(Lemmas) else ()
+    weights: Literal["auto"] | dict[str, FieldRecipe] = "auto" if fields and solver in ("auto", "subjects") else {}
     if solver != "auto":
-        return TextRecipe(lemmas=lemmas)
+        return TextRecipe(lemmas=lemmas, fields=weights)
     most = min(_MOST_TERMS, max(_FEW_TERMS, _MOST_WEIGHTS // n_labels))
-    return TextRecipe(ngram_max=2, char_ngrams=(3, 3), max_features=most, lemmas=lemmas)
+    return TextRecipe(ngram_max=2, char_ngrams=(3, 3), max_features=most, lemmas=lemmas, fields=weights)
 
 
 class TableColumns(BaseModel):

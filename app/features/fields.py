@@ -59,6 +59,17 @@ class FieldFeatures:
         text, rows = TextFeatures.fit_fields({name: _column(texts, at) for at, name in enumerate(names)}, recipe)
         return cls(names, text), _summed(rows, own)
 
+    @classmethod
+    def rows_by(
+        cls, names: Sequence[str], texts: Iterable[Sequence[str]], recipes: Sequence[TextRecipe]
+    ) -> list[csr_matrix[np.float64]]:
+        """The rows that each of several recipes makes, which differ in nothing but the weights of fields.
+
+        Parameters are those of :meth:`fit`, and so are the errors; texts are read as often as by one fit.
+        """
+        _, rows = TextFeatures.fit_fields({name: _column(texts, at) for at, name in enumerate(names)}, recipes[0])
+        return [_summed(rows, _own(names, recipe)) for recipe in recipes]
+
     @property
     def n_features(self) -> int:
         """Number of terms, or of what they are hashed into."""
@@ -111,7 +122,7 @@ class FieldFeatures:
 
 
 def _own(names: Sequence[str], recipe: TextRecipe) -> list[FieldRecipe]:
-    return [recipe.fields.get(name, FieldRecipe()) for name in names]
+    return [recipe.field(name) for name in names]
 
 
 def _column(texts: Iterable[Sequence[str]], at: int) -> Iterator[str]:

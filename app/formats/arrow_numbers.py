@@ -10,8 +10,9 @@ from scipy.sparse import csr_matrix
 
 from app.formats.columns import Columns
 from app.formats.labels import repeated_name
+from app.formats.list_lengths import ListLengths
 from app.formats.matrix import MAX_INDEX, Rows
-from app.formats.table import Problems, row_error, shorten
+from app.formats.table import FormatError, Problems, row_error, shorten
 
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _PAIRS = ["indices", "values"]
@@ -36,6 +37,7 @@ class Numbers:
         self._names = [columns.names[at] for at in columns.numeric]
         self._sparse = sorted(self._names) == _PAIRS and all(_is_list(schema.types[at]) for at in self._places)
         self._widths: list[int | None] = [None if _is_list(schema.types[at]) else 1 for at in self._places]
+        self._lengths = [ListLengths() for _ in self._places]
         for at, name in zip(self._places, self._names, strict=True):
             type = schema.types[at].value_type if _is_list(schema.types[at]) else schema.types[at]
             if not (is_number(type) or pa.types.is_boolean(type)):
@@ -60,6 +62,14 @@ class Numbers:
         row, column = np.nonzero(dense)
         lengths = np.bincount(row, minlength=len(rows)).astype(np.int64)
         self._rows.add(lengths, column.astype(np.int32), dense[row, column])
+
+    def why_all_fail(self) -> FormatError | None:
+        """The lists that are not as long as most, where that in the first row is one of them."""
+        for name, width, lengths in zip(self._names, self._widths, self._lengths, strict=True):
+            odd = None if width is None else lengths.odd_ones(shorten(name), width)
+            if odd is not None:
+                return odd
+        return None
 
     def build(self) -> tuple[csr_matrix[np.float64], list[str] | None]:
         """The matrix, and the names of its columns: those of lists with a point and the place."""
@@ -90,6 +100,7 @@ class Numbers:
             raise row_error(
                 int(rows[0]), f"the list has {width:,} numbers; at most {_MOST_FEATURES:,} are allowed", name
             )
+        self._lengths[place].add_many(lengths[there], rows[there])
         wrong = (lengths != width) & there if self._keep_missing and width else lengths != width
         for k in np.flatnonzero(wrong).tolist():
             found = "is missing" if lengths[k] < 0 else f"has {lengths[k]} numbers"

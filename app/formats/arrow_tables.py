@@ -171,6 +171,9 @@ class _Reader:
 
     def build(self, n_rows: int) -> Parsed:
         """The whole table."""
+        common = self._numbers.why_all_fail() if self._problems and self._numbers is not None else None
+        if common is not None:
+            raise common
         self._problems.raise_if_any()
         if n_rows == 0:
             raise row_error(1, "the table has no rows")

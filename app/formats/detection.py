@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.datasets.schemas import DatasetFormat, ImportOptions
-from app.formats.plain_file import check_text, compression_of, head_of
+from app.formats.plain_file import check_text, compression_of, head_of, is_xml_in_utf16
 from app.formats.registry import FORMATS
 from app.formats.table import row_error
 from app.formats.window import BOM
@@ -33,6 +33,9 @@ _FOREIGN = (
     (b"\x89HDF", "an HDF5 file: save arrays as NPZ, tables as Parquet"),
     (b"\x93NUMPY", "a single array (.npy): np.savez_compressed keeps X and y in one file"),
 )  # fmt: skip
+
+
+_XML_FORMATS = frozenset({"marc", "dublin_core"})
 
 
 def binary_format(head: bytes) -> DatasetFormat | None:
@@ -74,8 +77,11 @@ def declared_format(path: Path, options: ImportOptions) -> DatasetFormat:
     found = binary_format(head)
     if found is not None:
         return found
-    check_encoding(head, options)
-    text = head.removeprefix(BOM).decode(options.encoding, "replace")
+    if is_xml_in_utf16(head):
+        text = head.decode("utf-16", "replace")
+    else:
+        check_encoding(head, options)
+        text = head.removeprefix(BOM).decode(options.encoding, "replace")
     _refuse_web_page(head)
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
@@ -103,8 +109,8 @@ def check_format(head: bytes, format: str, options: ImportOptions) -> None:
         raise row_error(1, "the file is a zip archive without a workbook: save it again in a spreadsheet program")
     if found is not None and found != format:
         raise row_error(1, f"the file begins like {found}, not like {format}: pass format={found}, or leave format out")
-    if found is None:
-        check_encoding(head, options)
+    if found is None and not (format in _XML_FORMATS and is_xml_in_utf16(head)):
+        check_encoding(head, options, has_option="encoding" in FORMATS[format].options)
         if format in ("csv", "tsv"):
             _refuse_web_page(head)
 
@@ -114,7 +120,7 @@ def _refuse_web_page(head: bytes) -> None:
         raise row_error(1, _WEB_PAGE)
 
 
-def check_encoding(head: bytes, options: ImportOptions) -> None:
+def check_encoding(head: bytes, options: ImportOptions, *, has_option: bool = True) -> None:
     """Refuse a text that begins with the mark of another encoding than the one named."""
     if options.encoding == "utf-8" and compression_of(head) is None:
-        check_text(head)
+        check_text(head, has_encoding=has_option)

@@ -17,12 +17,13 @@ from app.datasets.schemas import ImportOptions
 from app.formats.bibliographic import Record, RecordRows, Value, local_name
 from app.formats.table import Parsed, row_error
 from app.formats.window import MAX_RECORD_BYTES
-from app.formats.xml_document import read_xml
+from app.formats.xml_document import oai_fault, read_xml
 
 _NAMESPACES = frozenset(
     {"http://purl.org/dc/elements/1.0/", "http://purl.org/dc/elements/1.1/", "http://purl.org/dc/terms/"}
 )
 _RDF, _XML = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/XML/1998/namespace"
+_OAI = "http://www.openarchives.org/OAI/2.0/"
 _PLAIN = frozenset({"record", "dc"})
 _ELEMENTS = frozenset(
     {
@@ -80,7 +81,7 @@ class _Records(ContentHandler):
         self._rows = rows
         self._where: Any = None
         self._open: list[_Frame] = []
-        self._header_id = ""
+        self._header_id = self._error = ""
         self._record: Record | None = None
         self._at, self._n_characters = 0, 0
         # the field that is open
@@ -103,6 +104,9 @@ class _Records(ContentHandler):
                 self._header_id = ""
             elif name[1] == "identifier" and parent is not None and parent.name[1] == "header":
                 self._collected, self._n_characters = [], 0
+            elif name == (_OAI, "error"):
+                self._collected, self._n_characters = [], 0
+                self._error = given.get((None, "code"), "")
             if parent is not None and _is_field(name, parent):
                 self._begin_record(parent, len(self._open))
         self._open.append(frame)
@@ -132,10 +136,13 @@ class _Records(ContentHandler):
 
     def endElementNS(self, name: Name, qname: str | None) -> None:  # noqa: N802
         """An element ends."""
-        self._open.pop()
+        ended = self._open.pop()
         if self._record is None:
             if self._collected is not None:
-                self._header_id, self._collected = "".join(self._collected).strip(), None
+                text, self._collected = "".join(self._collected).strip(), None
+                if name == (_OAI, "error"):
+                    raise row_error(ended.line, oai_fault(self._error, text))
+                self._header_id = text
         elif len(self._open) == self._at:
             self._end_field(self._record, name[1])
         elif len(self._open) < self._at:

@@ -92,9 +92,18 @@ def end_of_value(text: str, at: int, at_end: bool, line: int) -> int | None:
         unfinished = error.pos >= len(text) - _NEAR_END or error.msg.startswith("Unterminated string")
         if unfinished and not at_end:
             return None
-        raise row_error(line + text.count("\n", at, error.pos), "not valid JSON") from error
+        reason = f": {error.msg[0].lower()}{error.msg[1:]}"
+        raise row_error(line + text.count("\n", at, error.pos), place_of_fault(text, at, error.pos) + reason) from error
     except RecursionError:
         raise row_error(line, "JSON is nested too deeply") from None
+
+
+def place_of_fault(text: str, at: int, place: int) -> str:
+    """Where JSON that begins at one place of a text is wrong, on the line of the other."""
+    begin = text.rfind("\n", at, place) + 1
+    if begin:
+        return f"not valid JSON at character {place - begin + 1} of the line"
+    return f"not valid JSON at character {place - at + 1} of the {'array' if text[at] == '[' else 'object'}"
 
 
 def decoded_text(unread: bytes, at_end: bool, line: int) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -16,12 +18,14 @@ from app.datasets.schemas import ImportOptions
 from app.formats.categories import Categories
 from app.formats.columns import find_columns
 from app.formats.labels import repeated_name
+from app.formats.list_lengths import ListLengths
 from app.formats.matrix import Rows
-from app.formats.table import Cause, Kind, Problems, Texts, row_error, shorten
+from app.formats.table import Cause, FormatError, Kind, Problems, RowError, Texts, row_error, shorten
 from app.formats.text_blob import TextBlob, joined_rows
 from app.plurals import counted
 from app.values import written
 
+_MOST_KEYS, _ALIKE = 5, 0.7
 _TYPE_NAMES = {
     dict: "an object",
     list: "a list",
@@ -59,6 +63,9 @@ class TableRows:
         self._categories = Categories(options.category_columns, options)
         self._rows, self._texts = Rows(), TextBlob()
         self._widths: list[int | None] = [None] * len(options.number_columns)  # of lists in the first row
+        self._lengths = [ListLengths() for _ in options.number_columns]
+        self._named = (*self._text_keys, *options.number_columns, *options.category_columns)
+        self._n_given, self._lacking, self._keys = 0, Counter[str](), dict[str, None]()
         self._n_rows = 0
         self._begin_block()
 
@@ -67,9 +74,13 @@ class TableRows:
         self._levels: list[list[str]] = [[] for _ in self._options.category_columns]
         self._pieces: list[list[bytes]] = []
 
-    def read(self, row: dict[str, Any]) -> None:
+    def read(self, row: dict[str, Any], line: int) -> None:
         """Take what is left of a row without label, split, weight and id; raises RefusedError."""
         options = self._options
+        self._n_given += 1
+        if self._n_given == 1:
+            self._keys = dict.fromkeys(row)
+        self._lacking.update(key for key in self._named if key not in row)
         if self._n_rows == 0 and not self._text_keys and "text" in row:
             self._text_keys = () if "text" in (*options.number_columns, *options.category_columns) else ("text",)
         if self._n_rows == 0:
@@ -78,8 +89,11 @@ class TableRows:
         if self._keep_missing:
             row = dict.fromkeys(self._text_keys) | row
         numbers: list[float] = []
-        for key, width in zip(options.number_columns, self._widths, strict=True):
-            numbers += self._elements(row.pop(key, None), key, width)
+        for key, width, lengths in zip(options.number_columns, self._widths, self._lengths, strict=True):
+            value = row.pop(key, None)
+            if width is not None and type(value) is list:
+                lengths.add(len(value), line)
+            numbers += self._elements(value, key, width)
         levels = [self._level(row.pop(key, None), key) for key in options.category_columns]
         texts = [text.encode() for text in key_texts(row, self._text_keys)]
         if row:
@@ -90,6 +104,27 @@ class TableRows:
         for column, level in zip(self._levels, levels, strict=True):
             column.append(level)
         self._pieces.append(texts)
+
+    def why_all_fail(self) -> FormatError | None:
+        """What is wrong with faulty rows in common: a key that none has, or a list in the first that is an odd one."""
+        lacking = next((key for key in self._named if 1 < self._n_given == self._lacking[key]), None)
+        if lacking is not None:
+            return FormatError([RowError(1, shorten(lacking), self._instead_of(lacking))])
+        for key, width, lengths in zip(self._options.number_columns, self._widths, self._lengths, strict=True):
+            odd = None if width is None else lengths.odd_ones(shorten(key), width)
+            if odd is not None:
+                return odd
+        return None
+
+    def _instead_of(self, lacking: str) -> str:
+        keys = [key for key in self._keys if key not in self._named]
+        shown = ", ".join(f"'{shorten(key)}'" for key in keys[:_MOST_KEYS])
+        alike = " or ".join(f"'{shorten(key)}'" for key in get_close_matches(lacking, keys, 3, _ALIKE))
+        return (
+            f"no row has the key '{shorten(lacking)}'"
+            + (f"; the first row has {shown}" if shown else "")
+            + (f"; did you mean {alike}?" if alike else "")
+        )
 
     def flush(self, lines: npt.NDArray[np.int64], problems: Problems) -> None:
         """Move the rows read since the last call, which are on these lines, into arrays."""

@@ -172,6 +172,9 @@ class _Reader:
 
     def build(self) -> Parsed:
         """The whole file."""
+        common = self._table.why_all_fail() if self._problems and self._table is not None else None
+        if common is not None:
+            raise common
         self._problems.raise_if_any()
         if self._n_records == 0:
             raise row_error(1, "the file is empty or has only blank lines")
@@ -245,7 +248,7 @@ class _Reader:
                 'this one has not; write a list in every row, as in ["a"]',
                 self._label_key,
             )
-        self._append_values(row, form)
+        self._append_values(row, form, line)
         self._lines.append(line)
         if has_set:
             self._label_lists.append(names)
@@ -255,9 +258,9 @@ class _Reader:
         self._split_names.append(split)
         self._row_weights.append(weight)
 
-    def _append_values(self, row: dict[str, Any], form: frozenset[str]) -> None:
+    def _append_values(self, row: dict[str, Any], form: frozenset[str], line: int) -> None:
         if self._table is not None:
-            self._table.read(row)
+            self._table.read(row, line)
             return
         if form == _TEXT:
             texts = row["text"] if self._text_keys else [row["text"]]

@@ -27,6 +27,8 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-\w+)*|@none")
 _MOST_STEPS = 8
 _MOST_NESTED = 16
 
+_HEAD_BYTES = 1 << 16
+
 Node = Mapping[str, Any]
 
 
@@ -65,8 +67,16 @@ def parse_jsonld(path: Path, options: ImportOptions) -> Parsed:
         for record in _records(found, known[0], line, inner=outer is not None):
             rows.add(record)
     if line == 0:
-        raise row_error(1, "the file is empty or has only blank lines")
+        raise row_error(1, _why_empty(path))
     return rows.build()
+
+
+def _why_empty(path: Path) -> str:
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES).strip()
+    if b'"@graph"' in head:
+        return "the @graph of the document has no records"
+    return "the JSON array has no records" if head else "the file is empty or has only blank lines"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from app.formats.json_array import array_elements, decoded_text, end_of_value
+from app.formats.json_array import array_elements, decoded_text, end_of_value, place_of_fault
 from app.formats.table import row_error
 from app.formats.window import Window
 
@@ -149,7 +149,7 @@ def _loaded(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        return f"not valid JSON at character {error.pos + 1}"
+        return place_of_fault(text, 0, error.pos)
 
 
 def _after_blanks(text: str, at: int) -> int:

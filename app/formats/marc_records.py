@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from xml.sax.handler import ContentHandler
 
 from app.formats.marc_form import LEADER
+from app.formats.plain_file import is_xml_in_utf16
 from app.formats.table import row_error, shorten
 from app.formats.window import BOM, MAX_RECORD_BYTES
-from app.formats.xml_document import read_xml
+from app.formats.xml_document import oai_fault, read_xml
 
 _BLOCK_BYTES = 1 << 20
 _MOST_BYTES = 99_999
@@ -81,8 +82,9 @@ def read_marc(path: Path, take: Take) -> None:
         The file is neither, or is cut off.
     """
     with path.open("rb") as file:
-        head = file.read(_BLOCK_BYTES).removeprefix(BOM).lstrip()
-    if head.startswith(b"<"):
+        begin = file.read(_BLOCK_BYTES)
+    head = begin.removeprefix(BOM).lstrip()
+    if head.startswith(b"<") or is_xml_in_utf16(begin):
         read_xml(path, _Records(take))
     elif LEADER.match(head[:_LEADER_BYTES].decode("latin-1")):
         for number, raw in enumerate(_raw_records(path), 1):
@@ -179,6 +181,7 @@ class _Records(ContentHandler):
         self._line, self._n_characters = 1, 0
         self._envelope = False
         self._fault: str | None = None
+        self._error: str | None = None
         self._open: tuple[str, str] | None = None
         self._subfields: list[tuple[str, str]] = []
         self._code = ""
@@ -197,6 +200,8 @@ class _Records(ContentHandler):
             self._record, self._envelope, self._fault = MarcRecord(), False, None
             self._line, self._n_characters = self._where.getLineNumber() or 1, 0
         elif self._record is None:
+            if name == "error":  # of OAI-PMH
+                self._line, self._error, self._text = self._where.getLineNumber() or 1, attrs.get("code", ""), []
             return
         elif name == "header":  # of a record of OAI-PMH, which says whether it is deleted
             self._envelope = True
@@ -215,7 +220,7 @@ class _Records(ContentHandler):
 
     def characters(self, content: str) -> None:
         """Text, perhaps not all of it."""
-        if self._record is not None:
+        if self._record is not None or self._error is not None:
             self._count(len(content))
             if self._text is not None:
                 self._text.append(content)
@@ -223,9 +228,11 @@ class _Records(ContentHandler):
     def endElement(self, name: str) -> None:  # noqa: N802
         """An element ends."""
         name, record = name.rpartition(":")[2], self._record
-        if record is None:
-            return
         text = "".join(self._text or ())
+        if record is None:
+            if name == "error" and self._error is not None:
+                raise row_error(self._line, oai_fault(self._error, text))
+            return
         if name == "leader":
             record.leader = text.strip("\r\n\t")
         elif name == "subfield":
@@ -246,7 +253,8 @@ class _Records(ContentHandler):
     def _count(self, n_characters: int) -> None:
         """Refuse a record that would fill the memory."""
         self._n_characters += n_characters
-        if self._record is not None and self._n_characters > MAX_RECORD_BYTES:
+        is_open = self._record is not None or self._error is not None
+        if is_open and self._n_characters > MAX_RECORD_BYTES:
             raise row_error(self._line, f"a record has more than {MAX_RECORD_BYTES:,} characters")
 
     def endDocument(self) -> None:  # noqa: N802

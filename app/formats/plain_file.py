@@ -135,14 +135,27 @@ def first_bytes(path: Path, n_bytes: int) -> bytes:
     return head[:n_bytes]
 
 
-def check_text(head: bytes) -> None:
-    """Refuse a text whose first bytes show that it is not in UTF-8."""
+def is_xml_in_utf16(head: bytes) -> bool:
+    """Whether a file begins like XML in UTF-16, with its byte order mark: parsers of XML read that by themselves."""
+    if head.startswith(_UTF32) or not head.startswith(_UTF16):
+        return False
+    return head[: len(head) // 2 * 2].decode("utf-16", "replace").lstrip().startswith("<")
+
+
+def check_text(head: bytes, *, has_encoding: bool = False) -> None:
+    """Refuse a text whose first bytes show that it is not in UTF-8.
+
+    Parameters
+    ----------
+    head : bytes
+    has_encoding : bool
+        Whether an option names the encoding of such a file.
+    """
     if head.startswith(_UTF32):
         raise row_error(1, "the file begins with the byte order mark of UTF-32; save it as UTF-8")
     if head.startswith(_UTF16):
-        raise row_error(
-            1, "the file begins with the byte order mark of UTF-16: pass encoding=utf-16, or save it as UTF-8"
-        )
+        way = "pass encoding=utf-16, or save it as UTF-8" if has_encoding else "save it as UTF-8"
+        raise row_error(1, f"the file begins with the byte order mark of UTF-16: {way}")
     if b"\0" in head and not _is_utf8(head):
         raise row_error(1, "the file is not a text: it has zero bytes and is not in UTF-8; save the table as CSV")
     # letters of most languages have a zero beside them there

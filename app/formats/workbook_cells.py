@@ -9,6 +9,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from xml.parsers import expat
 
 from app.formats.table import row_error
 
@@ -24,9 +25,10 @@ _REPEATED = re.compile(rb"table:number-(?:rows|columns)-repeated\s*=\s*[\"']\s*(
 
 
 def check_cells(archive: zipfile.ZipFile, most: int = MOST_CELLS) -> None:
-    """Refuse a workbook (.xlsx or .ods) whose sheets span too many cells; raises FormatError."""
+    """Refuse a workbook (.xlsx or .ods) whose sheets span too many cells, or are no XML; raises FormatError."""
     for name in archive.namelist():
         if name == "content.xml":
+            _require_xml(archive, name)
             n_cells = _ods_cells(archive, name)
         elif name.startswith("xl/worksheets/") and name.endswith(".xml"):
             n_cells = _xlsx_cells(archive, name)
@@ -38,6 +40,16 @@ def check_cells(archive: zipfile.ZipFile, most: int = MOST_CELLS) -> None:
                 "the sheet as CSV"
             )
             raise row_error(1, detail)
+
+
+def _require_xml(archive: zipfile.ZipFile, name: str) -> None:
+    """Refuse a document that is not well-formed: calamine never stops at such a file."""
+    try:
+        with archive.open(name) as file:
+            expat.ParserCreate().ParseFile(file)
+    except expat.ExpatError as error:
+        detail = f"the workbook is damaged: {name}, line {error.lineno}, character {error.offset + 1}: "
+        raise row_error(1, f"{detail}{expat.ErrorString(error.code)}") from None
 
 
 def _xlsx_cells(archive: zipfile.ZipFile, name: str) -> int:

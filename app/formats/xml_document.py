@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.sax import SAXParseException
 from xml.sax.handler import ContentHandler
+from xml.sax.xmlreader import InputSource
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
 from app.formats.table import FormatError, row_error, shorten
+
+_HEAD_BYTES = 200
+_DECLARES_UTF16 = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml[^>]*encoding\s*=\s*[\"']utf-?16", re.IGNORECASE)
 
 
 def read_xml(path: Path, handler: ContentHandler, namespaces: bool = False) -> None:
@@ -25,16 +30,30 @@ def read_xml(path: Path, handler: ContentHandler, namespaces: bool = False) -> N
     """
     parser = _Parser(namespaceHandling=int(namespaces), forbid_dtd=False, forbid_entities=False, forbid_external=True)
     parser.setContentHandler(handler)
+    source = InputSource(str(path))
+    with path.open("rb") as file:
+        # a declaration that can be read so is none in UTF-16: another program has converted the text
+        if _DECLARES_UTF16.match(file.read(_HEAD_BYTES)):
+            source.setEncoding("utf-8")
     try:
-        parser.parse(str(path))
+        parser.parse(source)
     except SAXParseException as error:
-        raise row_error(error.getLineNumber() or 1, f"not XML: {error.getMessage()}") from None
+        column = error.getColumnNumber()
+        at = "" if column is None else f", at character {column + 1}"
+        raise row_error(error.getLineNumber() or 1, f"not XML: {error.getMessage()}{at}") from None
     except DefusedXmlException:
         raise row_error(parser.getLineNumber() or 1, "an entity is external and is not fetched") from None
     except FormatError:
         raise
     except (LookupError, ValueError):  # expat knows encodings of one byte a character alone
         raise row_error(1, "not XML: the document's encoding is not supported; save it as UTF-8") from None
+
+
+def oai_fault(code: str, text: str) -> str:
+    """What a server of OAI-PMH has answered instead of records."""
+    said = " ".join(text.split())
+    quoted = f": '{shorten(said)}'" if said else ""
+    return f"the OAI-PMH server answered with the error {shorten(code) or 'without a code'} instead of records{quoted}"
 
 
 class _Parser(DefusedExpatParser):  # type: ignore[misc]

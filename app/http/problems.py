@@ -94,7 +94,12 @@ def items(faults: Iterable[Mapping[str, Any]], prefix: str = "") -> list[Item]:
     prefix : str
         JSON pointer of the validated value.
     """
-    return [Item(_message(fault), prefix + pointer(fault["loc"])) for fault in islice(faults, MAX_ITEMS)]
+    return [Item(_message(fault), prefix + pointer(_keys(fault["loc"]))) for fault in islice(faults, MAX_ITEMS)]
+
+
+def _keys(loc: Sequence[str | int]) -> list[str | int]:
+    """A fault's place without the tags of unions that the input does not have."""
+    return [part for part in loc if not (isinstance(part, str) and part[:1] == "<" and part[-1:] == ">")]
 
 
 def request_id(request: Request) -> str | None:

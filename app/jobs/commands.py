@@ -268,6 +268,8 @@ def show_job(job: Job, json: bool) -> None:
             values["result"] += ", stopped by the time limit"
         if job.result.unconverged is not None:
             values["not converged"] = job.result.unconverged
+        if job.result.warning is not None:
+            values["warning"] = job.result.warning
         if job.result.evaluation is not None:
             values["result"] = f"evaluation of {values['result']}: polymargin evaluations show {job.result.evaluation}"
     if job.error is not None:

@@ -67,6 +67,9 @@ def preview(session: Session, ref: str, request: PreviewRequest) -> FeaturePrevi
 
 def _preview(corpus: Corpus, request: PreviewRequest) -> FeaturePreview:
     check_columns(corpus.kind, request.columns)
+    if request.text.fields == "auto":
+        # a preview is fitted on too few rows to choose weights
+        request = request.model_copy(update={"text": request.text.model_copy(update={"fields": {}})})
     if request.row >= corpus.n_rows:
         raise InvalidInput(f"the dataset has the rows 0 to {corpus.n_rows - 1:,}; got row {request.row:,}")
     if (request.text.hash_features or 0) > MOST_HASHED:
@@ -122,7 +125,7 @@ def _fitted(corpus: Corpus, rows: NDArray[np.int64], request: PreviewRequest) ->
 def _cleaning(corpus: Corpus, rows: NDArray[np.int64], request: PreviewRequest) -> CleaningPreview | None:
     """What cleaning changes in these rows and in the one that is asked for; None where nothing is to be cleaned."""
     recipe = request.text
-    if corpus.texts is None or not (recipe.clean or any(own.clean for own in recipe.fields.values())):
+    if corpus.texts is None or not (recipe.clean or any(own.clean for own in recipe.own_fields.values())):
         return None
     changes: Counter[str] = Counter()
     n_changed = before = after = 0

@@ -205,6 +205,11 @@ class JobResult(BaseModel):
     unconverged: str | None = Field(
         default=None, description="Reason why the training ended before the optimum; absent if it reached the optimum."
     )
+    warning: str | None = Field(
+        default=None,
+        description="For a training: that the model learnt nothing from the features, and what to check; absent if it "
+        "did.",
+    )
 
 
 class Job(Shown, BaseModel):

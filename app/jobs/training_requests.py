@@ -67,6 +67,7 @@ class Resolved:
             max(len(self.counts.labels), 0 if self.hierarchy is None else self.hierarchy.n_nodes),
             main_language(self.statistics),
             named=self.takes_names(self.solver),
+            fields=self.dataset.kind == "table" and self._n_text_columns > 1,
         )
 
     def takes_names(self, solver: Solver[Any]) -> bool:
@@ -89,8 +90,11 @@ class Resolved:
     @property
     def holds_texts(self) -> bool:
         """Whether rows have a text, alone or beside other columns."""
-        columns = self.statistics.columns or []
-        return self.dataset.kind == "text" or any(column.role == "text" for column in columns)
+        return self.dataset.kind == "text" or self._n_text_columns > 0
+
+    @property
+    def _n_text_columns(self) -> int:
+        return sum(column.role == "text" for column in self.statistics.columns or [])
 
 
 def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> Resolved:

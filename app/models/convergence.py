@@ -1,6 +1,8 @@
-"""Whether the training of a version has reached its optimum and, where it has not, why."""
+"""Whether the training of a version has reached its optimum and has learnt anything and, where it has not, why."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -30,6 +32,27 @@ def unconverged(row: tables.ModelVersion) -> str | None:
         ended = f"training ended after {counted(row.epochs, 'epoch')}, the most that max_epochs allows, {gap}{wanted}"
         return f"{ended}. Raise max_epochs, scale the columns, or use a smaller C."
     return f"training was stopped after {counted(row.epochs, 'epoch')}, before it converged, {gap}{wanted}."
+
+
+def unlearnt(metrics: Mapping[str, Mapping[str, float]]) -> str | None:
+    """Why a model is no better than one without features, by its answers to training rows; None where it is.
+
+    Parameters
+    ----------
+    metrics : mapping
+        Part, measure, value.
+    """
+    train = metrics.get("train", {})
+    error, of_constant = train.get("error"), train.get("majority_error")
+    advice = "Check that the features belong to the labels, and that they differ between rows; then try a larger C."
+    if error is not None and of_constant is not None and error >= of_constant:
+        return (
+            f"The model has learnt nothing: its error on the training rows is {error:.1%}, and always answering the "
+            f"most frequent label has {of_constant:.1%}. {advice}"
+        )
+    if train.get("micro_f1") == 0.0:
+        return f"The model has learnt nothing: it predicts no label of any training row. {advice}"
+    return None
 
 
 def unconverged_of_job(session: Session, job_id: str) -> str | None:

@@ -81,8 +81,9 @@ def matrix(corpus: Corpus, features: Features, rows: NDArray[np.int64]) -> csr_m
             raise InvalidInput(f"the model reads texts, and the dataset holds {HELD[corpus.kind]}")
         return features.transform(texts)
     if isinstance(features, OF_TABLES):
-        fields = features.has_fields
-        if not (fields and corpus.kind == "text") and (corpus.X is None or corpus.feature_names is None):
+        fields, given_columns = features.has_fields, features.columns
+        of_texts = not (given_columns.numbers or given_columns.categories)
+        if not (of_texts and corpus.kind == "text") and (corpus.X is None or corpus.feature_names is None):
             raise InvalidInput(f"the model reads the columns of a table, and the dataset holds {HELD[corpus.kind]}")
         reported = corpus.columns
         if reported is not None and set(reported.texts) != set(features.columns.texts):

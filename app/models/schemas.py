@@ -130,6 +130,10 @@ class ModelVersion(Shown, BaseModel):
         description="Reason why the training ended before the optimum; absent if it reached the optimum, and for "
         "methods without a certificate.",
     )
+    warning: str | None = Field(
+        default=None,
+        description="That the model learnt nothing from the features, and what to check; absent if it did.",
+    )
     aliases: list[str]
     origin: Origin | None = Field(
         default=None, description="Where the version was trained, if it was imported from an archive."

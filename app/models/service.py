@@ -200,6 +200,7 @@ def show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> list
             epochs=row.epochs,
             converged=row.converged,
             unconverged=convergence.unconverged(row),
+            warning=convergence.unlearnt(metrics[row.id]),
             primal=row.primal,
             dual=row.dual,
             gap=row.gap,

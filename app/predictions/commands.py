@@ -35,6 +35,7 @@ from app.reviews.schemas import ReviewRequest
 # The service's default limit of instances in one request.
 BATCH = 1000
 _NOTHING = SubtreeNode(label="(no label)", parent=None, margin=0.0)
+_NOT_IN_SET = "not in the set"
 _LISTED = 10
 _SureLevel = Annotated[str, option(BatchPredictRequest, "sure_level", metavar="any|leaves|LEVEL")]
 _NO_TEXTS = ("this model takes records", "this model takes numbers")
@@ -208,7 +209,10 @@ def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple
 
 
 def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tuple[object, ...]]:
-    """Return the labels of a predicted set, then other labels above the threshold."""
+    """Return the labels of a predicted set, then other labels above the threshold.
+
+    An empty set without such labels is followed by the best candidates.
+    """
     sure = {label.label: label for label in item.sure_labels or []}
     said = {label: f"{label} {found.probability:.3f}" for label, found in sure.items()}
     nodes = item.subtree or []
@@ -219,6 +223,9 @@ def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tupl
     for label, found in sure.items():
         if label not in named:
             yield row, label, *_names(found, languages), None, None, None, None, said[label], None
+    for best in [] if nodes or sure else item.top:
+        scores = _score(best.score), _NOT_IN_SET, _score(best.probability)
+        yield row, best.label, *_names(best, languages), *scores, None, None, None
 
 
 def _names(label: NamedLabel, languages: list[str]) -> list[str | None]:

@@ -163,7 +163,10 @@ def _of_forms(parsed: Parsed) -> Iterator[tuple[str, str]]:
             f"between them: upload with label_separator={mark} to read them as sets of labels",
         )
     if parsed.n_left_out:
-        yield "rows_left_out", f"{counted(parsed.n_left_out, 'row')} of the file were left out by without_label"
+        yield (
+            "rows_left_out",
+            f"{counted(parsed.n_left_out, 'row', 'of the file', 'was/were')} left out by without_label",
+        )
     if parsed.n_other_languages:
         left_out = counted(parsed.n_other_languages, "row", "was/were")
         yield "rows_in_other_languages", f"{left_out} left out by languages: texts in other languages"

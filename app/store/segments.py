@@ -139,7 +139,7 @@ def extended(
     columns = _reported(old, new)
     whole = Parsed(
         old.kind, labels, y, split, all_rows, texts, names, weights, indptr, columns, ids, label_type=old.label_type,
-        origins=_origins(old, new),
+        origins=_origins(old, new), n_left_out=new.n_left_out, n_other_languages=new.n_other_languages,
     )  # fmt: skip
     return Extended(whole, X, new.texts)
 

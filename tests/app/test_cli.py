@@ -340,6 +340,32 @@ def test_columns_that_no_answer_has_are_left_out(run: Run, canned: Canned) -> No
     assert titles == ["instance", "label", "score", "probability", "sure"]
 
 
+def test_an_empty_set_is_followed_by_the_best_candidates(run: Run, canned: Canned) -> None:
+    top = [{"label": "a", "score": -0.5, "probability": 0.25}, {"label": "b", "score": -1.5, "probability": 0.125}]
+    empty = {"label": "a", "score": -0.5, "top": top, "subtree": []}
+    full = empty | {"subtree": [{"label": "a", "parent": None, "margin": 0.5}]}
+    canned.answers.pop("POST /models/topics/predict")
+    canned.answer("POST /models/topics/predict", ANSWER | {"set": True, "predictions": [empty, full]})
+    lines = run("predict", "topics", "--text", "x", "--text", "y", "--top-k", "2")[1].splitlines()
+    assert [line.split() for line in lines if line[:1].isdigit()] == [
+        ["0", "(no", "label)", "0.0000", "-", "-"],
+        ["0", "a", "-0.5000", "not", "in", "the", "set", "0.2500"],
+        ["0", "b", "-1.5000", "not", "in", "the", "set", "0.1250"],
+        ["1", "a", "0.5000", "-", "-"],
+    ]
+
+
+def test_an_append_prints_how_many_rows_it_has_left_out(run: Run, canned: Canned, tmp_path: Path) -> None:
+    (tmp_path / "papers.csv").write_text("label,text\n")
+    detail = "3 rows were left out by languages: texts in other languages"
+    canned.answers.pop("GET /datasets/d1/statistics")
+    canned.answer("POST /datasets/papers/rows", JOB, 202)
+    canned.answer("GET /datasets/d1/statistics", STATISTICS | {"warnings": [{"code": "rows_in", "detail": detail}]})
+    status, out, _ = run("datasets", "append", "papers", str(tmp_path / "papers.csv"), "--languages", "fi")
+    assert status == 0
+    assert out.splitlines()[-1] == f"Note: {detail}."
+
+
 def test_a_prediction_warns_of_texts_without_a_known_word_and_of_values_that_no_training_row_has(
     run: Run, canned: Canned
 ) -> None:

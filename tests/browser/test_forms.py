@@ -212,6 +212,35 @@ def test_the_form_asks_each_option_that_a_format_has_and_no_other(page: Any, ser
         assert shown() == options, format
 
 
+@pytest.mark.parametrize("large", [False, True], ids=["at once", "in pieces"])
+def test_features_labels_and_names_of_labels_come_from_three_files(
+    opened: Callable[..., Any], client: Client, service: Service, tmp_path: Path, large: bool
+) -> None:
+    page = signed_in(opened(refused=True), service.url, service.key)  # a text alone has no columns to show
+    name = f"pair-{large}".lower()
+    words = "word " * (2500 if large else 1)
+    (tmp_path / f"{name}.txt").write_text(f"a red apple {words}\nthe blue sea\na pear\n" * (300 if large else 1))
+    labels = tmp_path / "Zuordnung (grün) Y.trn.txt"
+    labels.write_text("0 2\n1\n0\n" * (300 if large else 1))
+    (tmp_path / "names").write_text("fruit\nwater\nred\n")
+    page.goto(f"{service.url}/datasets")
+    page.get_by_text("Labels in a second file").click()
+    page.get_by_label("Labels of the rows").set_input_files(labels)
+    page.get_by_label("Drop a file here").set_input_files(tmp_path / f"{name}.txt")
+    format = page.get_by_label("Format")
+    assert (format.input_value(), format.is_disabled()) == ("archive", True)
+    page.get_by_label("Labels of the rows").set_input_files([])
+    assert format.is_enabled()
+    page.get_by_label("Labels of the rows").set_input_files(labels)
+    page.get_by_label("Names of the labels").set_input_files(tmp_path / "names")
+    page.get_by_role("button", name="Upload").click()
+    page.locator("#histogram[data-points]").wait_for()
+    made = client.datasets.get(name)
+    assert (made.format, made.state, made.n_rows) == ("archive", "ready", 900 if large else 3)
+    first = client.datasets.rows(name, limit=3).rows
+    assert [row.labels for row in first] == [["fruit", "red"], ["water"], ["fruit"]]
+
+
 def test_the_form_tells_a_corpus_of_annifs_from_a_table_where_it_can_unpack_it(
     opened: Callable[..., Any], client: Client, service: Service, tmp_path: Path
 ) -> None:

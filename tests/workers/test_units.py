@@ -1,5 +1,6 @@
 """Training does not depend on the units of columns, and what floats cannot compute with is refused."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -189,6 +190,25 @@ def test_a_training_that_ends_at_its_last_epoch_says_so_and_why(
     job = trained(database, solver="weston_watkins")
     assert job.result is not None
     assert job.result.unconverged is None
+
+
+@pytest.mark.parametrize("solver", ["weston_watkins", "node_svm"])
+def test_a_training_that_learns_nothing_says_so(
+    database: sessionmaker[Session], dataset: Callable[..., str], solver: str
+) -> None:
+    labels = [[label] if solver == "node_svm" else label for label in "abcdabcd"]
+    same = "".join(json.dumps({"label": label, "indices": [0], "values": [1]}) + "\n" for label in labels)
+    dataset(same, format="jsonl", name="same")
+    job = trained(database, dataset="same", solver=solver, model="same", test_fraction=0)
+    assert (job.state, job.error) == ("succeeded", None)
+    assert job.result is not None
+    assert "has learnt nothing" in str(job.result.warning)
+    with database() as session:
+        assert models.version(session, "same").warning == job.result.warning
+    dataset()
+    job = trained(database, solver="weston_watkins")
+    assert job.result is not None
+    assert job.result.warning is None
 
 
 def test_rounds_of_a_method_without_a_certificate_are_a_setting(

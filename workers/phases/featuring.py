@@ -1,7 +1,7 @@
 """The features of a dataset's rows: learnt from those that train, and given to those that test."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -28,6 +28,7 @@ from solvers.core.model import Model
 from solvers.labels.name_block import NameBlock
 from solvers.labels.taxonomy import Taxonomy
 from solvers.selection.block_weight import chosen_weight
+from workers.phases.field_weights import with_chosen_fields
 from workers.phases.splitting import Rows
 
 _log = structlog.get_logger("polymargin.worker")
@@ -48,6 +49,7 @@ class Featured:
     X_train: csr_matrix
     X_test: csr_matrix
     names: NameBlock | None = None
+    report: Mapping[str, float] = field(default_factory=dict)
 
     def features_read_by(self, model: Model) -> Features:
         """Without the names of labels, where the model reads terms alone: its answers need not look for names."""
@@ -62,7 +64,7 @@ class Featured:
         if self.names is None or features is self.features:
             return self
         (train, _), (test, _) = self.names.split(self.X_train), self.names.split(self.X_test)
-        return Featured(features, csr_matrix(train), csr_matrix(test))
+        return Featured(features, csr_matrix(train), csr_matrix(test), report=self.report)
 
 
 def featured(
@@ -71,16 +73,19 @@ def featured(
     recipe: TextRecipe,
     columns: ColumnRecipe | None = None,
     names: VersionLabels | None = None,
+    chosen: TextRecipe | None = None,
 ) -> Featured:
     """Make the matrices; raises FitError where no term of the texts is left.
 
-    Where ``names`` has names of the labels, texts have columns of those that occur in them.
+    Where ``names`` has names of the labels, texts have columns of those that occur in them. ``chosen`` is the recipe
+    with weights of fields that were chosen before; without it they are chosen here if ``recipe`` asks for that.
     """
     sought: tuple[list[ConceptName], list[str]] = ([], [])
     if corpus.texts is not None and names is not None and rows.tree is not None:
         sought = names_of_nodes(rows.tree, names, recipe)
     if corpus.kind == "table" or (corpus.texts is not None and recipe.fields):
-        return _of_table(corpus, rows, recipe, columns or ColumnRecipe(), *sought)
+        recipe, report = with_chosen_fields(corpus, rows, recipe) if chosen is None else (chosen, {})
+        return replace(_of_table(corpus, rows, recipe, columns or ColumnRecipe(), *sought), report=report)
     if corpus.texts is not None and sought[0]:
         named, X_train = NamedTextFeatures.fit(ChosenTexts(corpus.texts, rows.train), recipe, *sought)
         return Featured(named, X_train, named.transform(ChosenTexts(corpus.texts, rows.test)), named.block())
@@ -186,6 +191,12 @@ def with_chosen_weight(columns: ColumnRecipe | None, featured: Featured) -> Colu
     if columns is None or columns.vector_weight != "auto" or not isinstance(featured.features, OF_TABLES):
         return columns
     return columns.model_copy(update={"vector_weight": featured.features.vector_weight})
+
+
+def chosen_text(featured: Featured) -> TextRecipe | None:
+    """The recipe of texts that these features have; None if they have none."""
+    features = featured.features
+    return features.text_recipe if isinstance(features, OF_TABLES) and features.columns.texts else None
 
 
 def _require_scaled(columns: ColumnRecipe, n_rows: int, n_numbers: int, nnz: int) -> None:

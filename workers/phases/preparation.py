@@ -35,7 +35,7 @@ from solvers.core.base import Solver
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
 from workers.phases import warm_starts
-from workers.phases.featuring import Featured, featured, kernel_featured, with_chosen_weight
+from workers.phases.featuring import Featured, chosen_text, featured, kernel_featured, with_chosen_weight
 from workers.phases.holding_out import arrivals, held_out
 from workers.phases.splitting import Rows, node_numbers, split_rows
 from workers.phases.warm_starts import Former
@@ -112,7 +112,7 @@ def prepare(
         rows = replace(rows, report={**rows.report, "labels_mapped": float(n_mapped)})
     heartbeat.phase("features")
     data = features_of(corpus, rows, request, solver, labels)
-    rows = _with_vector_weight(rows, data)
+    rows = _with_chosen(rows, data)
     return Prepared(dataset, corpus, rows, data, rows.problem(data.X_train, data.names), labels, tree, former, split)
 
 
@@ -132,13 +132,16 @@ def all_rows(prepared: Prepared, request: TrainRequest, solver: Solver[Any]) -> 
         split[node_numbers(tree, corpus.labels)[np.asarray(corpus.y)] < 0] = PARTS.index("validation")
     rows = split_rows(corpus, request, tree, prepared.labels, split)
     request = request.model_copy(update={"columns": with_chosen_weight(request.columns, prepared.data)})
-    data = features_of(corpus, rows, request, solver, prepared.labels)
-    rows = _with_vector_weight(rows, data)
+    chosen = chosen_text(prepared.data) if request.text is not None and request.text.fields == "auto" else None
+    data = features_of(corpus, rows, request, solver, prepared.labels, chosen)
+    data = replace(data, report=prepared.data.report)
+    rows = _with_chosen(rows, data)
     return replace(prepared, rows=rows, data=data, problem=rows.problem(data.X_train, data.names), former=None)
 
 
-def _with_vector_weight(rows: Rows, data: Featured) -> Rows:
-    """The rows with a report of the weight that lists of numbers have, if they have one."""
+def _with_chosen(rows: Rows, data: Featured) -> Rows:
+    """The rows with a report of the weights that were chosen for text columns, and of that of lists of numbers."""
+    rows = replace(rows, report={**rows.report, **data.report})
     if not isinstance(data.features, OF_TABLES) or data.features.vector_weight is None:
         return rows
     assert data.features.vector_weight != "auto"
@@ -155,14 +158,19 @@ def places(prepared: Prepared, among: Prepared) -> NDArray[np.int64]:
 
 
 def features_of(
-    corpus: Corpus, rows: Rows, request: TrainRequest, solver: Solver[Any], labels: VersionLabels
+    corpus: Corpus,
+    rows: Rows,
+    request: TrainRequest,
+    solver: Solver[Any],
+    labels: VersionLabels,
+    chosen: TextRecipe | None = None,
 ) -> Featured:
-    """The features that the solver takes, learnt from the rows that train."""
+    """The features that the solver takes, learnt from the rows that train; ``chosen`` as :func:`featured` has it."""
     if solver.takes_kernel_values:
         return kernel_featured(corpus, rows, rows.train, request.columns)
     takes = solver.takes_names(sets=corpus.label_indptr is not None, named=labels.has_names)
     names = labels if takes else None
-    return featured(corpus, rows, request.text or TextRecipe(), request.columns, names)
+    return featured(corpus, rows, request.text or TextRecipe(), request.columns, names, chosen)
 
 
 def unknown_shown(unknown: Mapping[str, int]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import structlog
 from sqlalchemy.orm import Session
 
 from app.hierarchies.version_labels import KEPT
@@ -26,6 +27,7 @@ from workers.phases.refitting import NotRefit, Refit
 from workers.phases.scoring import measures, require_finite
 from workers.running.job_context import JobContext
 
+_log = structlog.get_logger("polymargin.worker")
 Save = Callable[[Path, Mapping[str, Any]], str]
 
 
@@ -91,6 +93,10 @@ class NewVersion:
         every = versions.of_job(session, self.facts.job_id).values()
         reason = convergence.unconverged_of_job(session, self.facts.job_id)
         doubt = {} if reason is None else {"unconverged": reason}
+        unlearnt = convergence.unlearnt(self.metrics)
+        if unlearnt is not None:
+            doubt["warning"] = unlearnt
+            _log.warning("nothing_learnt", job_id=self.facts.job_id, reason=unlearnt)
         return {"model": self.model, "version": number, "versions": list(every), **doubt, **self.result}
 
 

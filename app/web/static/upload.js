@@ -3,6 +3,7 @@
 import { call, get, Refusal } from "./api.js";
 import { Columns } from "./columns.js";
 import { acceptDrops, LARGE, sendInPieces, sendWhole } from "./pieces.js";
+import { tarOf } from "./tar.js";
 import { element, faults, percent, size } from "./words.js";
 
 const form = document.getElementById("upload");
@@ -14,6 +15,8 @@ const EXTENSIONS = JSON.parse(form.dataset.extensions);
 const PACKED = /\.(gz|bz2|xz|zst)$/i;
 const LOOK_MILLISECONDS = 500;
 const infer = form.elements.infer_columns;
+// files that go with the rows: their labels, and the names of these
+const others = [...form.querySelectorAll("input[type=file][data-folder]")];
 // what was sent from this form and has faults in its rows: the next upload takes its place
 let refused = null;
 
@@ -72,6 +75,26 @@ function propose(format) {
 // the name that the chosen file suggests; it follows the file until the user types another
 let suggested = "";
 
+// Rows whose labels are in another file are sent with it in one archive, whose format is known.
+function isTogether() {
+  return others.some(({ files }) => files.length);
+}
+
+function together() {
+  const { format } = form.elements;
+  const had = format.disabled;
+  format.disabled = isTogether();
+  if (format.disabled) {
+    propose("archive");
+    columns?.choose(null);
+  } else if (had) {
+    propose("");
+    chosen();
+  }
+}
+
+for (const each of others) each.addEventListener("change", together);
+
 async function chosen() {
   const [one] = file.files;
   if (!one) return;
@@ -80,6 +103,10 @@ async function chosen() {
   if (["", suggested].includes(form.elements.name.value)) {
     suggested = stem.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 128);
     form.elements.name.value = suggested;
+  }
+  if (isTogether()) {
+    said.textContent = size(one.size);
+    return;
   }
   let format = EXTENSIONS[ending];
   propose(format);
@@ -154,8 +181,12 @@ form.addEventListener("submit", async (event) => {
   // the proposal may ask for the label column
   if (!form.reportValidity()) return;
   button.disabled = true;
-  const [body] = file.files;
+  let [body] = file.files;
   const query = new URLSearchParams();
+  if (isTogether()) {
+    body = tarOf({ features: body, ...Object.fromEntries(others.filter(({ files }) => files.length).map((each) => [each.dataset.folder, each.files[0]])) });
+    query.set("format", form.elements.format.value);
+  }
   for (const each of form.elements) {
     const left = each.name === "file" || each.disabled || (each.type === "checkbox" && !each.checked);
     if (!each.name || left || !each.value) continue;

@@ -1,13 +1,16 @@
 """Texts of HTML pages and of PDF files, cleaned; places of what is left."""
 
 import ast
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
+from working import answers, run, train, upload
 
 from app.datasets.recipe_schemas import FieldRecipe, TextRecipe
 from app.exports import archive_loader
@@ -179,3 +182,45 @@ def test_the_modules_of_the_script_of_an_archive_define_different_names() -> Non
                 names |= {each.id for each in ast.walk(target) if isinstance(each, ast.Name)} if target else set()
         assert not seen & names
         seen |= names
+
+
+def _page(text: str) -> str:
+    return f"<html><head><script>var apple = 1;</script></head><body><p>{text}</p><!-- sea --></body></html>"
+
+
+@pytest.mark.parametrize("fields", [False, True], ids=["one text", "fields"])
+def test_a_job_over_a_file_cleans_its_texts_as_a_request_does(client: TestClient, fields: bool) -> None:
+    texts = {"fruit": "a red app<b>le</b> &amp; a pear", "water": "the blue sea", "plant": "a green leek"}
+    rows = [
+        {"title": f"of {label}", "text": _page(f"{text} {n % 3}"), "label": label, "id": f"r{n}"}
+        for n in range(8)
+        for label, text in texts.items()
+    ]
+    recipe: dict[str, Any] = {"min_df": 1, "clean": ["html"]}
+    options: dict[str, Any] = {"ignore_columns": "title"}
+    if fields:
+        recipe = {"min_df": 1, "fields": {"title": {"weight": 0.5}, "text": {"clean": ["html"]}}}
+        options = {"text_columns": ["title", "text"]}
+    upload(client, "pages", "\n".join(map(json.dumps, rows)).encode(), "jsonl", **options)
+    job = train(client, "pages", "m", text=recipe, test_fraction=0)
+    assert job["state"] == "succeeded", job["error"]
+    # other marks around the same words, which are read as labels in their tags
+    asked = [row | {"text": str(row["text"]).replace("<p>", '<div title="the blue sea"><p>')} for row in rows]
+    unlabelled = [{key: value for key, value in row.items() if key != "label"} for row in asked]
+    upload(client, "new", "\n".join(map(json.dumps, unlabelled)).encode(), "jsonl", unlabelled="true", **options)
+    body = {"kind": "predict", "dataset": "new", "model": "m", "format": "jsonl"}
+    made = client.post("/api/v1/jobs", json=body)
+    run(made.json()["id"])
+    file = client.get(f"/api/v1/jobs/{made.json()['id']}/predictions").text.splitlines()
+    found = [json.loads(line) for line in file]
+    plain = [re.sub("<script.*?</script>|<[^>]*>", "", str(row["text"])).replace("&amp;", "&") for row in rows]
+    for texts_of_request in ([row["text"] for row in asked], plain):
+        instances = [
+            {"record": {"title": row["title"], "text": text}} if fields else {"text": text}
+            for row, text in zip(rows, texts_of_request, strict=True)
+        ]
+        known = answers(client, "m", {"instances": instances})["predictions"]
+        assert [(each["label"], each["score"]) for each in found] == [
+            (each["label"], pytest.approx(each["score"], rel=1e-9)) for each in known
+        ]
+    assert [each["label"] for each in found] == [row["label"] for row in rows]

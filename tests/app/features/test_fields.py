@@ -20,6 +20,7 @@ from app.features.base import stack
 from app.features.load import load_features
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
+from workers.phases import field_weights
 
 COLUMNS = TableColumns(texts=("title", "body"))
 ROWS = [
@@ -204,3 +205,117 @@ def test_appended_and_deleted_rows_keep_their_fields(client: TestClient) -> None
     assert found["features"][0]["feature"] == "title+body: apple"
     values = [each["value"] for each in found["features"]]
     assert values[0] > 0.99  # the title, which comes second in the file, has all the weight
+
+
+# the title names the label in one word, and the body has many words of chance
+_CHANCE = np.random.default_rng(2)
+TITLED = [
+    {
+        "title": f"{word}{_CHANCE.integers(3)}",
+        "body": " ".join(f"w{at}" for at in _CHANCE.integers(60, size=40)),
+        "size": int(_CHANCE.integers(9)),
+        "label": word,
+    }
+    for _ in range(40)
+    for word in ("apple", "sea", "leek")
+]
+# the title says nothing
+UNTITLED = [row | {"title": f"w{_CHANCE.integers(60)}", "body": f"{row['body']} {row['title']}"} for row in TITLED]
+
+
+@pytest.mark.parametrize("sets", [False, True])
+def test_auto_weighs_a_title_that_says_the_label_and_joins_one_that_says_nothing(
+    client: TestClient, sets: bool
+) -> None:
+    options: dict[str, Any] = {"text_columns": ["title", "body"], "number_columns": "size"}
+    for name, rows in (("titled", TITLED), ("untitled", UNTITLED)):
+        labelled = [row | {"label": [row["label"]]} for row in rows] if sets else rows
+        content = "\n".join(map(json.dumps, labelled)).encode()
+        made = upload(client, name, content, "jsonl", **options)
+        assert (made["state"], made["kind"]) == ("ready", "table"), str(made["error"])
+        solver = "node_svm" if sets else "weston_watkins"
+        job = train(client, name, name, solver=solver, text={"fields": "auto"})
+        assert job["state"] == "succeeded", job["error"]
+        version = client.get(f"/api/v1/models/{name}/versions/1").json()
+        assert version["request"]["text"]["fields"] == "auto"
+        report = version["report"]
+        if name == "titled":
+            assert report["fields_gain"] > 2 * report["fields_gain_error"] > 0
+            assert report["field_weight.title"] in (0.5, 1.0, 2.0)
+            assert report["field_weight.body"] == 1.0
+        else:
+            assert report["fields_gain"] <= 2 * report["fields_gain_error"]
+            assert not any(key.startswith("field_weight.") for key in report)
+        asked = [{"record": {key: row[key] for key in ("title", "body", "size")}} for row in rows[:3]]
+        assert len(answers(client, name, {"instances": asked})["predictions"]) == 3
+
+
+@pytest.mark.parametrize(("solver", "fields"), [("auto", "auto"), ("subjects", "auto"), ("weston_watkins", {})])
+def test_weights_of_tables_are_chosen_by_default_where_a_method_looks_for_good_answers(
+    client: TestClient, solver: str, fields: Any
+) -> None:
+    rows = [row | {"label": [row["label"]]} for row in TITLED] if solver == "subjects" else TITLED
+    content = "\n".join(map(json.dumps, rows)).encode()
+    upload(client, "table", content, "jsonl", text_columns=["title", "body"], number_columns="size")
+    upload(client, "texts", content, "jsonl", text_columns=["title", "body"], ignore_columns="size")
+    for name, expected in (("table", fields), ("texts", {})):
+        asked = {"kind": "train", "dataset": name, "model": f"of-{name}", "solver": solver}
+        if solver == "subjects":
+            tree = {"nodes": [{"id": word, "names": {"en": word}} for word in ("apple", "sea", "leek")]}
+            asked |= {"hierarchy": _vocabulary(client, tree)}
+        job = client.post("/api/v1/jobs", json=asked)
+        assert job.status_code == 202, job.text
+        assert job.json()["request"]["text"]["fields"] == expected
+
+
+def _vocabulary(client: TestClient, tree: dict[str, Any]) -> str:
+    if client.get("/api/v1/hierarchies/words").status_code == 404:
+        content = "\n".join(["id,name", *(f"{each['id']},{each['names']['en']}" for each in tree["nodes"])])
+        made = client.post(
+            "/api/v1/hierarchies", params={"name": "words", "format": "csv", "language": "en"}, content=content.encode()
+        )
+        assert made.status_code == 201, made.text
+    return "words"
+
+
+@pytest.mark.parametrize("rows", [TITLED, UNTITLED], ids=["titled", "untitled"])
+def test_versions_of_texts_read_records_whatever_auto_chooses(client: TestClient, rows: list[dict[str, Any]]) -> None:
+    content = "\n".join(map(json.dumps, rows)).encode()
+    options: dict[str, Any] = {"text_columns": ["title", "body"], "ignore_columns": "size"}
+    assert upload(client, "papers", content, "jsonl", **options)["kind"] == "text"
+    job = train(client, "papers", "m", text={"fields": "auto"}, refit=True)
+    assert job["state"] == "succeeded", job["error"]
+    assert client.get("/api/v1/models/m/inputs").json()["instance"] == "record"
+    asked = [{"record": {"title": row["title"], "body": row["body"]}} for row in rows[:9]]
+    known = answers(client, "m", {"instances": asked})["predictions"]
+    predicted = client.post(
+        "/api/v1/jobs", json={"kind": "predict", "dataset": "papers", "model": "m", "format": "jsonl"}
+    )
+    run(predicted.json()["id"])
+    file = client.get(f"/api/v1/jobs/{predicted.json()['id']}/predictions").text.splitlines()
+    assert [json.loads(line)["label"] for line in file[:9]] == [each["label"] for each in known]
+
+
+def test_weights_are_chosen_where_some_labels_are_not_among_the_rows_that_are_compared(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(field_weights, "some_rows", lambda n_rows, *, sets: np.arange(1, n_rows, 2))
+    rows = [TITLED[0] | {"label": "rare"}, *TITLED]
+    content = "\n".join(map(json.dumps, rows)).encode()
+    upload(client, "titled", content, "jsonl", text_columns=["title", "body"], number_columns="size")
+    job = train(client, "titled", "m", text={"fields": "auto"}, test_fraction=0)
+    assert job["state"] == "succeeded", job["error"]
+    assert "fields_gain" in client.get("/api/v1/models/m/versions/1").json()["report"]
+
+
+def test_few_rows_are_joined_and_other_words_are_refused(client: TestClient) -> None:
+    upload(client, "papers", _file("csv"), "csv", text_columns=["title", "body"])
+    job = train(client, "papers", "m", text={"min_df": 1, "fields": "auto"}, test_fraction=0.25)
+    assert job["state"] == "succeeded", job["error"]
+    assert "fields_gain" not in client.get("/api/v1/models/m/versions/1").json()["report"]
+    wrong = {"dataset": "papers", "model": "m", "text": {"fields": "some"}}
+    assert problem(client.post("/api/v1/jobs", json=wrong), 422)["errors"][0]["pointer"] == "/text/fields"
+    wrong["text"] = {"fields": {"title": {"weight": 0}}}
+    assert problem(client.post("/api/v1/jobs", json=wrong), 422)["errors"][0]["pointer"] == "/text/fields/title/weight"
+    shown = client.post("/api/v1/datasets/papers/preview", json={"row": 0, "text": {"min_df": 1, "fields": "auto"}})
+    assert shown.status_code == 200, shown.text

@@ -263,3 +263,12 @@ def test_a_column_of_a_type_that_is_no_text_says_how_it_can_be_read(tmp_path: Pa
     )
     with pytest.raises(FormatError, match=r"cannot be used as .*: cast it to strings"):
         read(tmp_path, columns, **options)
+
+
+def test_the_list_that_is_not_as_long_as_most_is_the_wrong_one(tmp_path: Path) -> None:
+    rows = [{"label": "a", "v": [1.0, 2.0]}, *({"label": "b", "v": [1.0]} for _ in range(3))]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet", row_group_size=2)
+    with pytest.raises(FormatError) as refused:
+        parse(tmp_path / "rows.parquet", "parquet", ImportOptions(number_columns=("v",)))
+    (error,) = refused.value.errors
+    assert (error.row, error.column, error.detail) == (1, "v", "a list of 2, expected 1 number as in most rows")

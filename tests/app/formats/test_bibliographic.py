@@ -227,3 +227,22 @@ def test_an_ending_decides_where_it_leaves_no_doubt(tmp_path: Path) -> None:
         plain_sample((tmp_path / "a.json").read_bytes(), TableSample(file="a.json")),
     ):
         pass
+
+
+UTF16 = """<?xml version="1.0" encoding="UTF-16"?>
+<records><record><title>Soups</title><subject>Fish</subject></record></records>"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8", "utf-8-sig"])
+def test_xml_that_declares_utf16_is_read_in_it_and_after_it_was_converted(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "records.xml").write_bytes(UTF16.encode(encoding))
+    found = read(tmp_path / "records.xml")
+    assert found.texts is not None
+    assert (list(found.texts), found.labels) == (["Soups"], ["Fish"])
+
+
+def test_a_text_in_utf16_has_a_way_out_that_its_format_has(tmp_path: Path) -> None:
+    (tmp_path / "rows").write_bytes(b"\xff\xfe" + "00714cam a2200205 a 4500".encode("utf-16-le"))
+    for format, way in (("marc", "UTF-16: save it as UTF-8"), ("csv", "UTF-16: pass encoding=utf-16, or save it")):
+        with pytest.raises(FormatError, match=way):
+            parse(tmp_path / "rows", format, ImportOptions())

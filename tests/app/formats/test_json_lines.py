@@ -268,3 +268,34 @@ def test_a_weight_stands_in_all_rows_or_in_none(path: Path) -> None:
     path.write_text(written([{"label": "a", "text": "x"}]))
     with pytest.raises(FormatError, match="the key is missing"):
         parse_jsonl(path, ImportOptions(weight_column="weight"))
+
+
+def _refused(tmp_path: Path, rows: list[dict[str, Any]], **options: Any) -> list[tuple[int, str | None, str]]:
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(FormatError) as refused:
+        parse_jsonl(tmp_path / "rows.jsonl", ImportOptions(**options))
+    return [(error.row, error.column, error.detail) for error in refused.value.errors]
+
+
+@pytest.mark.parametrize("option", ["number_columns", "category_columns"])
+@pytest.mark.parametrize("missing", ["refuse", "keep"])
+def test_a_misspelt_column_is_one_error_that_names_similar_keys(tmp_path: Path, option: str, missing: str) -> None:
+    rows = [{"label": "a", "width": 1, "depth": 2}, {"label": "b", "width": 3, "depth": 4}]
+    found = _refused(tmp_path, rows, **{option: ["widht"], "missing": missing})
+    said = "no row has the key 'widht'; the first row has 'width', 'depth'; did you mean 'width'?"
+    assert found == [(1, "widht", said)]
+
+
+def test_a_key_that_some_rows_have_is_missing_in_the_others(tmp_path: Path) -> None:
+    found = _refused(tmp_path, [{"label": "a", "width": 1}, {"label": "b"}], number_columns=["width"])
+    assert [(row, column) for row, column, _ in found] == [(2, "width")]
+
+
+def test_the_list_that_is_not_as_long_as_most_is_the_wrong_one(tmp_path: Path) -> None:
+    rows = [{"label": "a", "v": [1.0, 2.0]}, *({"label": "b", "v": [1.0]} for _ in range(3))]
+    found = _refused(tmp_path, rows, number_columns=["v"])
+    assert found == [(1, "v", "a list of 2, expected 1 number as in most rows")]
+    found = _refused(tmp_path, [*rows[1:], rows[0]], number_columns=["v"])
+    assert found == [(4, "v", "a list of 2, expected a list of 1 number as in the first row")]
+    found = _refused(tmp_path, rows[:2], number_columns=["v"])
+    assert [row for row, _, _ in found] == [2]

@@ -39,6 +39,9 @@ SPARSE = {"data": [1.0, 2.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [
 AB = ["a", "b"]
 DATE = pa.array([0, 1], pa.date32())
 
+OAI_ERROR = b"""<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/">
+<error code="noRecordsMatch">No such
+ set</error></OAI-PMH>"""
 ARFF = b"@attribute x numeric\n@attribute class {a,b}\n"
 ODS_HEAD = b"PK\x03\x04" + b"\0" * 22 + b"\x08\0\0\0mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
 
@@ -92,6 +95,9 @@ MALFORMED: list[tuple[str, bytes, int, str | None, str]] = [
     ("marc", b"00030nam a2200025 a 4500\x1e\x1d", 1, None, "the leader gives 30 bytes, but the record has 26"),
     ("marc", b"<collection><record><leader/>\n", 2, None, "not XML: no element found"),
     ("dublin_core", b"", 1, None, "not XML: no element found"),
+    ("dublin_core", OAI_ERROR, 2, None, "answered with the error noRecordsMatch instead of records: 'No such set'"),
+    ("marc", OAI_ERROR, 2, None, "answered with the error noRecordsMatch instead of records: 'No such set'"),
+    ("dublin_core", b"<r>\n<record></r>", 2, None, "not XML: mismatched tag, at character 11"),
     ("dublin_core", b"<a/>", 1, None, "the file has no record with a text in title, alternative"),
     (
         "dublin_core",
@@ -104,7 +110,10 @@ MALFORMED: list[tuple[str, bytes, int, str | None, str]] = [
     ("dublin_core", b"<records>\n<record><title>x</title></record>", 2, None, "not XML: no element found"),
     ("jsonld", b"", 1, None, "the file is empty"),
     ("jsonld", b'{"@id": "a", "name": "x"}\n3', 2, None, "expected a JSON object"),
-    ("jsonld", b'{"@id": "a", "name": "x"}\n{"name" "y"}', 2, None, "not valid JSON"),
+    ("jsonld", b'{"@id": "a", "name": "x"}\n{"name" "y"}', 2, None, "not valid JSON at character 9 of the object: exp"),
+    ("jsonld", b'[{"name": "x",\n "about" "y"}]', 2, None, "not valid JSON at character 10 of the line: expecting ':'"),
+    ("jsonld", b'{"@graph": []}', 1, None, "the @graph of the document has no records"),
+    ("jsonld", b"[ ]", 1, None, "the JSON array has no records"),
     ("jsonld", b'[{"@id": "a", "name": "x"},\n', 2, None, "the JSON array has no end"),
     ("jsonld", b'[{"@id": "a", "name": "x"}, 3]', 1, None, "expected a comma and another object"),
     ("jsonld", b'[{"@id": "a", "name": "x"}]\n[', 2, None, "the JSON array has no end"),

@@ -139,6 +139,12 @@ def test_cells_that_are_far_apart_are_refused_before_memory_is_reserved(content:
         check_cells(archive)
 
 
+def test_a_sheet_that_is_not_well_formed_is_refused_and_its_end_is_not_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "rows.ods").write_bytes(ods_of(s="<table:table-row>"))
+    with pytest.raises(FormatError, match=r"damaged: content\.xml, line 1, character \d+: mismatched tag"):
+        parse(tmp_path / "rows.ods", "ods", ImportOptions())
+
+
 def test_empty_rows_and_cells_at_the_end_do_not_count() -> None:
     """LibreOffice writes the rest of each sheet as repeated empty cells."""
     row_of_rest = '<table:table-row table:number-rows-repeated="1048574">'

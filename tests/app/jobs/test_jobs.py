@@ -87,6 +87,7 @@ def test_a_job_is_shown_from_its_queue_to_its_model(client: TestClient, letters:
         "not_refit": None,
         "stopped": None,
         "unconverged": None,
+        "warning": None,
         "trial": None,
         "measures": {},
     }
@@ -151,6 +152,7 @@ def test_a_path_is_submitted_and_its_versions_are_shown(client: TestClient) -> N
         "not_refit": None,
         "stopped": None,
         "unconverged": None,
+        "warning": None,
         "trial": None,
         "measures": {},
     }

@@ -67,6 +67,8 @@ def test_an_import_keeps_the_rows_of_a_language_and_counts_the_others(client: Te
         "/api/v1/datasets/questions/rows", params={"format": "jsonl", "languages": "en"}, content=CONTENT
     )
     run(more.json()["id"])
+    warnings = client.get("/api/v1/datasets/questions/statistics").json()["warnings"]
+    assert "4 rows were left out by languages: texts in other languages" in [each["detail"] for each in warnings]
     assert [row["id"] for row in rows_of(client, "questions")] == ["f0", "f1", "g0", "g1", "n", "e0", "e1", "n"]
 
 
