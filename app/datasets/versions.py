@@ -10,7 +10,7 @@ from app.datasets.schemas import DatasetVersion, ImportOptions
 from app.errors import Conflict, InvalidInput, Item
 from app.store import tables
 from app.store.db import reading
-from app.store.lookup import by_ref, moment
+from app.store.lookup import by_ref, to_schema
 
 V = tables.DatasetVersion
 
@@ -77,14 +77,6 @@ def listed(session: Session, ref: str) -> list[DatasetVersion]:
         # each version appends rows or deletes some, never both; a dataset that is still imported has none
         before = [*(row.n_rows for row in rows[1:]), 0]
         return [
-            DatasetVersion(
-                version=row.number,
-                sha256=row.sha256,
-                n_rows=row.n_rows,
-                n_train=row.n_train,
-                n_deleted=max(0, former - row.n_rows),
-                job=row.job_id,
-                created_at=moment(row.created_at),
-            )
+            to_schema(DatasetVersion, row, version=row.number, n_deleted=max(0, former - row.n_rows), job=row.job_id)
             for row, former in zip(rows, before, strict=False)
         ]
