@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.output import Json, console, number, option, print_json, table
 from app.command_line.request_fields import param_of, tags_of
 from app.command_line.watching import watch
@@ -49,13 +49,13 @@ def suggest_rows(
     request |= {"skip_decided": None if skip_decided else False, "version": version, "alias": alias, "part": part}
     request |= {"dataset_version": dataset_version, "top_k": top_k, "seed": seed, "priority": priority}
     request |= {"time_limit_seconds": time_limit_seconds, "tags": tags_of(tag) if tag else None}
-    with Client() as client:
-        given = {name: value for name, value in request.items() if value is not None}
-        job = watch(client.suggest_rows(model, dataset, budget, **given), console(json))
-        found = job.suggested_rows(0, _LISTED)
-        if output is not None:
-            _write(job, output, found.n_rows)
-        queue = None if review is None else client.reviews.create(review, job.id)
+    client = connect()
+    given = {name: value for name, value in request.items() if value is not None}
+    job = watch(client.suggest_rows(model, dataset, budget, **given), console(json))
+    found = job.suggested_rows(0, _LISTED)
+    if output is not None:
+        _write(job, output, found.n_rows)
+    queue = None if review is None else client.reviews.create(review, job.id)
     if json:
         print_json(found)
         return
@@ -100,12 +100,11 @@ def wrong_labels(
     request |= {"dataset_version": dataset_version, "solver": solver, "folds": folds, "limit": limit, "seed": seed}
     request |= {"params": dict(map(param_of, param)) if param else None, "threads": threads, "priority": priority}
     request |= {"time_limit_seconds": time_limit_seconds, "tags": tags_of(tag) if tag else None}
-    with Client() as client:
-        given = {name: value for name, value in request.items() if value is not None}
-        job = watch(client.wrong_labels(model, **given), console(json))
-        found = job.wrong_labels(0, _LISTED)
-        if output is not None:
-            _write_corrections(job, output, found.n_rows)
+    given = {name: value for name, value in request.items() if value is not None}
+    job = watch(connect().wrong_labels(model, **given), console(json))
+    found = job.wrong_labels(0, _LISTED)
+    if output is not None:
+        _write_corrections(job, output, found.n_rows)
     if json:
         print_json(found)
         return
