@@ -20,6 +20,14 @@ def find(session: Session, dataset_id: str | None, number: int | None) -> tables
     return session.scalars(select(V).where(V.dataset_id == dataset_id, V.number == (number or 1))).one_or_none()
 
 
+def stored(session: Session, dataset_id: str | None, number: int | None) -> tables.DatasetVersion:
+    """As :func:`find`, for a job; raises Conflict where the dataset was deleted."""
+    found = find(session, dataset_id, number)
+    if found is None:
+        raise Conflict("the dataset was deleted")
+    return found
+
+
 def resolve_version(session: Session, dataset: tables.Dataset, number: int | None) -> tables.DatasetVersion:
     """Return the version that a new request asks for, by default the newest, of a ready dataset.
 

@@ -80,13 +80,13 @@ def matrix(corpus: Corpus, features: Features, rows: NDArray[np.int64]) -> csr_m
             raise InvalidInput(f"the model reads texts, and the dataset holds {HELD[corpus.kind]}")
         return features.transform(texts)
     if isinstance(features, OF_TABLES):
-        fields = features.has_fields
+        columns, fields = features.terms.columns, features.terms.has_fields
         if not (fields and corpus.kind == "text") and (corpus.X is None or corpus.feature_names is None):
             raise InvalidInput(f"the model reads the columns of a table, and the dataset holds {HELD[corpus.kind]}")
         reported = corpus.columns
-        if reported is not None and set(reported.texts) != set(features.columns.texts):
+        if reported is not None and set(reported.texts) != set(columns.texts):
             raise InvalidInput("the dataset does not fit the model: its text is made of other columns")
-        given = ChosenFields(corpus, features.columns.texts, rows) if fields else texts
+        given = ChosenFields(corpus, columns.texts, rows) if fields else texts
         try:
             return features.transform(*cells(corpus, rows), given)
         except InstanceError as error:
