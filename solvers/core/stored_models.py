@@ -85,11 +85,6 @@ def load_model(folder: Path, *, mmap: bool = True, verify: bool = False) -> tupl
     return model, manifest["details"]
 
 
-def stored_record(folder: Path) -> dict[str, Any]:
-    """How the model in a folder was chosen, without loading it; raises ModelError if there is none."""
-    return dict(_manifest(folder).get("record", {}))
-
-
 def _manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_bytes())
