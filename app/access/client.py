@@ -4,15 +4,12 @@ from datetime import datetime
 from typing import Any
 
 from app.access.schemas import AuditEntry, Key, NewKey, Role
-from app.remote.transport import Transport
+from app.remote.transport import Resource
 from app.schemas import Page
 
 
-class Keys:
+class Keys(Resource):
     """The service's keys."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def create(
         self,
@@ -45,11 +42,8 @@ class Keys:
         self._transport.send("DELETE", f"/keys/{key}")
 
 
-class Audit:
+class Audit(Resource):
     """Who changed what."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def list(
         self,
