@@ -7,7 +7,7 @@ import typer
 
 from app.access.schemas import AuditEntry, Key, Role
 from app.command_line.connection import connect
-from app.command_line.output import Json, console, print_json, print_result, table
+from app.command_line.output import Json, print_result, table
 
 keys = typer.Typer(help="Create and revoke API keys (administrators only).", no_args_is_help=True)
 
@@ -67,10 +67,7 @@ def revoke(
 ) -> None:
     """Revoke a key; it stops working immediately."""
     connect().keys.revoke(key)
-    if json:
-        print_json({"revoked": key})
-    else:
-        console(json).print(f"Revoked {key}", markup=False)
+    print_result({"revoked": key}, f"Revoked {key}", json)
 
 
 def _state(key: Key) -> str:

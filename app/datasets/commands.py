@@ -303,10 +303,7 @@ def delete(
 ) -> None:
     """Delete a dataset and its files."""
     connect().datasets.delete(dataset, force)
-    if json:
-        print_json({"deleted": dataset})
-    else:
-        console(json).print(f"Deleted {dataset}", markup=False)
+    print_result({"deleted": dataset}, f"Deleted {dataset}", json)
 
 
 def _column(column: ColumnSummary) -> tuple[object, ...]:
@@ -353,7 +350,4 @@ def uploads_show(upload: Id, json: Json = False) -> None:
 def discard(upload: Id, json: Json = False) -> None:
     """Discard an upload and its received bytes."""
     connect().uploads.discard(upload)
-    if json:
-        print_json({"discarded": upload})
-    else:
-        console(json).print(f"Discarded {upload}", markup=False)
+    print_result({"discarded": upload}, f"Discarded {upload}", json)

@@ -156,10 +156,7 @@ def delete(
 ) -> None:
     """Delete a hierarchy."""
     connect().hierarchies.delete(hierarchy, force)
-    if json:
-        print_json({"deleted": hierarchy})
-    else:
-        console(json).print(f"Deleted {hierarchy}", markup=False)
+    print_result({"deleted": hierarchy}, f"Deleted {hierarchy}", json)
 
 
 def _difference(change: LabelChange) -> tuple[str | None, str | None, str | None]:

@@ -235,9 +235,6 @@ def _place(job: Job) -> str | None:
 
 def show_job(job: Job, json: bool) -> None:
     """Print a job, for people or for programs."""
-    if json:
-        print_json(job)
-        return
     hidden = {"request", "progress", "error", "result", "queue", "tags"}
     values = job.model_dump(mode="json", exclude=hidden, exclude_none=True)
     if job.tags:
@@ -265,7 +262,7 @@ def show_job(job: Job, json: bool) -> None:
             values["result"] = f"evaluation of {values['result']}: polymargin evaluations show {job.result.evaluation}"
     if job.error is not None:
         values["error"] = job.error.detail
-    console(json).print(table(["job", job.id], values.items()))
+    print_result(job, table(["job", job.id], values.items()), json)
 
 
 def _print_cleaning(out: Console, found: CleaningPreview) -> None:

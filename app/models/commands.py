@@ -220,10 +220,7 @@ def unalias(
 ) -> None:
     """Remove an alias; the version remains."""
     connect().models.delete_alias(model, alias, revision)
-    if json:
-        print_json({"deleted": alias})
-    else:
-        console(json).print(f"Removed {alias}", markup=False)
+    print_result({"deleted": alias}, f"Removed {alias}", json)
 
 
 def _gap(version: ModelVersion) -> str | None:
@@ -272,10 +269,7 @@ def restore(
 ) -> None:
     """Restore deleted versions."""
     found = connect().models.restore(model, version)
-    if json:
-        print_json(found)
-    else:
-        console(json).print(f"Restored {found.model} version {', '.join(map(str, found.versions))}", markup=False)
+    print_result(found, f"Restored {found.model} version {', '.join(map(str, found.versions))}", json)
 
 
 def tag(

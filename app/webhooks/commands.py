@@ -46,10 +46,7 @@ def show(webhook: Ref, json: Json = False) -> None:
 def delete(webhook: Ref, json: Json = False) -> None:
     """Delete a webhook with its deliveries; nothing more is sent."""
     connect().webhooks.delete(webhook)
-    if json:
-        print_json({"deleted": webhook})
-    else:
-        console(json).print(f"Deleted {webhook}", markup=False)
+    print_result({"deleted": webhook}, f"Deleted {webhook}", json)
 
 
 @webhooks.command()
@@ -67,10 +64,7 @@ def retry(
 ) -> None:
     """Send a delivery again immediately, even if it failed for good or succeeded."""
     found = connect().webhooks.retry(webhook, delivery)
-    if json:
-        print_json(found)
-    else:
-        console(json).print(f"Waiting: {found.id}", markup=False)
+    print_result(found, f"Waiting: {found.id}", json)
 
 
 @webhooks.command()
