@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from typer.main import get_command
 
 from app.access.commands import audit, keys, login, logout, usage
-from app.client import Client
+from app.command_line.connection import connect, disconnect
 from app.command_line.option_names import names_of
 from app.command_line.output import Json, console, fail, print_json, table
 from app.curation.commands import suggest_rows, wrong_labels
@@ -101,13 +101,18 @@ cli.command()(operation.move_files)
 cli.command()(operation.doctor)
 
 
+@cli.callback()
+def begin(context: typer.Context) -> None:
+    """What every command does."""
+    context.call_on_close(disconnect)
+
+
 @cli.command()
 def solvers(
     name: Annotated[str | None, typer.Argument(help="Show one method's parameters.")] = None, json: Json = False
 ) -> None:
     """List the training methods of the service."""
-    with Client() as client:
-        found = [solver for solver in client.solvers() if name in (None, solver.name)]
+    found = [solver for solver in connect().solvers() if name in (None, solver.name)]
     if not found:
         raise ClientError(f"The service has no solver {(name or '')[:80]!r}")
     if json:
@@ -126,8 +131,8 @@ def solvers(
 @cli.command()
 def ready(json: Json = False) -> None:
     """Check whether the service and its parts are ready; exit with status 1 if one is not."""
-    with Client() as client:
-        health, found = client.health(), client.readiness()
+    client = connect()
+    health, found = client.health(), client.readiness()
     if json:
         print_json(found)
     else:

@@ -4,7 +4,8 @@ import http.client
 import ipaddress
 import socket
 import ssl
-from urllib.parse import SplitResult
+from collections.abc import Collection
+from urllib.parse import SplitResult, urlsplit
 
 # IPv4 addresses inside IPv6 ones, which a gateway may route anywhere
 _TRANSLATED = tuple(ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
@@ -12,6 +13,33 @@ _TRANSLATED = tuple(ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff
 
 class RefusedError(Exception):
     """The settings do not allow a request to this URL."""
+
+
+def parts_of(url: str, schemes: Collection[str], example: str) -> SplitResult:
+    """The parts of a URL in ASCII that has one of the schemes, a host, and no user or fragment.
+
+    Parameters
+    ----------
+    schemes : collection of str
+    example : str
+        Of such a URL, for the message.
+
+    Raises
+    ------
+    RefusedError
+        It is none.
+    """
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise RefusedError(f"not a URL: {error}") from None
+    plain = url.isascii() and url.isprintable() and not {" ", "\\"} & {*url}
+    if parts.scheme not in schemes or not host or not plain:
+        raise RefusedError(f"expected {example}, in ASCII")
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        raise RefusedError("expected a URL with no user, password or fragment")
+    return parts
 
 
 def connection(parts: SplitResult, *, private: bool, setting: str, seconds: float) -> http.client.HTTPConnection:

@@ -13,7 +13,7 @@ from app.config import settings
 from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
-from app.store.lookup import moment, newest
+from app.store.lookup import moment, newest, to_schema
 from app.store.scope import scope_of
 
 A = tables.AuditEntry
@@ -168,23 +168,7 @@ def _reported(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _show(row: tables.AuditEntry) -> AuditEntry:
-    return AuditEntry(
-        id=row.id,
-        at=moment(row.at),
-        workspace=row.workspace,
-        key=row.key,
-        key_id=row.key_id,
-        method=row.method,
-        route=row.route,
-        path=row.path,
-        request_id=row.request_id,
-        address=row.address,
-        what=row.what,
-        thing=row.thing_id,
-        name=row.name,
-        before=row.before,
-        after=row.after,
-    )
+    return to_schema(AuditEntry, row, thing=row.thing_id)
 
 
 _PAUSE_SECONDS = 86400.0

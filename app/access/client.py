@@ -14,7 +14,7 @@ from app.remote.errors import (
     UnavailableError,
     UnreachableError,
 )
-from app.remote.transport import Transport
+from app.remote.transport import Resource, Transport
 from app.schemas import Page
 
 # RFC 8628, 3.5
@@ -64,11 +64,8 @@ def logout(transport: Transport) -> str:
     return kept.name
 
 
-class Keys:
+class Keys(Resource):
     """The service's keys."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def create(
         self,
@@ -101,11 +98,8 @@ class Keys:
         self._transport.send("DELETE", f"/keys/{key}")
 
 
-class Audit:
+class Audit(Resource):
     """Who changed what."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def list(
         self,

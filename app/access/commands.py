@@ -8,6 +8,7 @@ from rich.console import Console
 
 from app.access.schemas import AuditEntry, DeviceCode, Key, Role
 from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.output import Json, console, print_json, print_result, table
 
 _Url = Annotated[str | None, typer.Argument(help="Address of the service. Default: the service of other commands.")]
@@ -67,8 +68,7 @@ def create(
 ) -> None:
     """Create a key; its secret is shown only once."""
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
-    with Client() as client:
-        key = client.keys.create(name, cast(Role, role), expires_at, workspace, promotes)
+    key = connect().keys.create(name, cast(Role, role), expires_at, workspace, promotes)
     print_result(
         key,
         table(
@@ -88,8 +88,7 @@ def create(
 @keys.command("list")
 def list_(json: Json = False) -> None:
     """List the newest keys, without their secrets."""
-    with Client() as client:
-        page = client.keys.list()
+    page = connect().keys.list()
     rows = [
         (key.name, key.kind, key.workspace, key.role, _state(key), _day(key.expires_at), _day(key.last_used_at), key.id)
         for key in page.items
@@ -102,12 +101,8 @@ def revoke(
     key: Annotated[str, typer.Argument(help="Name or id; the id for keys of other workspaces.")], json: Json = False
 ) -> None:
     """Revoke a key; it stops working immediately."""
-    with Client() as client:
-        client.keys.revoke(key)
-    if json:
-        print_json({"revoked": key})
-    else:
-        console(json).print(f"Revoked {key}", markup=False)
+    connect().keys.revoke(key)
+    print_result({"revoked": key}, f"Revoked {key}", json)
 
 
 def _state(key: Key) -> str:
@@ -127,8 +122,7 @@ def audit(
 ) -> None:
     """List who changed what, newest first (administrators only)."""
     since = None if days is None else datetime.now(UTC) - timedelta(days=days)
-    with Client() as client:
-        page = client.audit.list(key, thing, since, page_size=limit)
+    page = connect().audit.list(key, thing, since, page_size=limit)
     rows = [
         (f"{entry.at.astimezone():%Y-%m-%d %H:%M:%S}", entry.key, entry.method, _thing(entry), _change(entry))
         for entry in page.items
@@ -153,8 +147,7 @@ def _change(entry: AuditEntry) -> str:
 
 def usage(json: Json = False) -> None:
     """Show the jobs and bytes of your workspace, and its limits."""
-    with Client() as client:
-        found = client.usage()
+    found = connect().usage()
     rows = [
         ("unfinished jobs", f"{found.jobs:,}", _most(found.max_jobs)),
         ("stored bytes", f"{found.stored_bytes:,}", _most(found.max_stored_bytes)),

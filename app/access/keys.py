@@ -19,7 +19,7 @@ from app.errors import Conflict, Forbidden, InvalidInput, Item, NotFound, Unauth
 from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
-from app.store.lookup import check_name, moment, moment_or_none, newest
+from app.store.lookup import check_name, newest, to_schema
 from app.store.scope import DEFAULT, Scope, scope_of
 
 ADMIN = "admin"
@@ -239,16 +239,12 @@ def _principal(row: tables.Key) -> Principal:
 
 
 def _show(row: tables.Key, now: float) -> Key:
-    return Key(
-        id=row.id,
-        name=row.name,
+    return to_schema(
+        Key,
+        row,
         kind="key" if row.issuer is None else "person",
         role=_role(row),
-        workspace=row.workspace,
         promotes=_promotes(row),
-        created_at=moment(row.created_at),
-        expires_at=moment_or_none(row.expires_at),
-        last_used_at=moment_or_none(row.last_used_at),
         revoked=row.revoked_at is not None,
         expired=row.expires_at is not None and row.expires_at <= now,
     )

@@ -2,7 +2,6 @@
 
 import contextlib
 import http.client
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -131,20 +130,7 @@ def _fetch_by_http(address: str, write: Callable[[bytes], None]) -> str | None:
 
 def _require_allowed(address: str) -> None:
     """Raise RefusedError unless an address begins with one that the settings name."""
-    try:
-        parts = urlsplit(address)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise RefusedError(f"not a URL: {error}") from None
-    if (
-        parts.scheme not in ("https", "http", "s3")
-        or not host
-        or not address.isascii()
-        or re.search(r"[\s\\]", address)
-    ):
-        raise RefusedError("expected https://host/path or s3://bucket/key, in ASCII")
-    if parts.username is not None or parts.password is not None or parts.fragment:
-        raise RefusedError("an address has no user, password or fragment")
+    parts = outbound.parts_of(address, ("https", "http", "s3"), "https://host/path or s3://bucket/key")
     if ".." in unquote(parts.path).split("/"):
         raise RefusedError("an address has no ..")
     allowed = [prefix.strip() for prefix in settings().sources.split(",") if prefix.strip()]

@@ -35,7 +35,7 @@ from app.remote.errors import ClientError, ConflictError, JobFailedError, NotFou
 from app.remote.files import is_address, is_large, send_address, send_file
 from app.remote.progress import progress_bar
 from app.remote.tables import Data, as_file, is_path, with_labels
-from app.remote.transport import Transport
+from app.remote.transport import Resource, Transport
 from app.schemas import Page, ProblemDocument
 
 _VERSIONS = TypeAdapter(list[DatasetVersion])
@@ -102,11 +102,8 @@ class Dataset(DatasetBody):
         raise JobFailedError(f"The import of dataset {self.name} failed: {self.error.detail}", self.error.errors)
 
 
-class Datasets:
+class Datasets(Resource):
     """The service's datasets."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def upload(
         self,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast, get_args
 import typer
 from rich.console import Console
 
-from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.option_names import OptionNames
 from app.command_line.output import Json, console, fail, option, options_of, print_json, print_result, table
 from app.command_line.output import number as rounded
@@ -58,8 +58,8 @@ def upload(
     """Upload a dataset file; it may be compressed."""
     out = console(json)
     if is_address(path):
-        with Client() as client, out.status("The service is fetching the file"):
-            made = client.datasets.upload(path, name, cast(DatasetFormat | None, format), progress=False, **options)
+        with out.status("The service is fetching the file"):
+            made = connect().datasets.upload(path, name, cast(DatasetFormat | None, format), progress=False, **options)
             _show(made.wait(progress=False) if wait else made, json)
         return
     label_files = {"labels": labels, "label_names": label_names}
@@ -77,12 +77,12 @@ def _upload_file(
 ) -> None:
     out, has_own_labels = console(json), not any(label_files.values())
     if has_own_labels and not json and shows_columns(path, format, options):
-        with Client() as client:
-            options |= proposed_options(client, path, format, options, out)
+        options |= proposed_options(connect(), path, format, options, out)
     labels = chosen_label_column(path, format, options) if has_own_labels else None
     if labels is not None:
         options["label_column"] = labels
-    with Client() as client, out.status("Uploading"):
+    client = connect()
+    with out.status("Uploading"):
         dataset = client.datasets.upload(
             path, name or name_of(path), cast(DatasetFormat | None, format), progress=False, **label_files, **options
         )
@@ -107,8 +107,7 @@ def columns(
     **options: str | bool | list[str] | None,
 ) -> None:
     """Propose a role for each column of a table; nothing is uploaded to a dataset."""
-    with Client() as client:
-        found = client.datasets.propose_columns(path, cast(DatasetFormat | None, format), **options)
+    found = connect().datasets.propose_columns(path, cast(DatasetFormat | None, format), **options)
     if json:
         print_json(found)
         return
@@ -135,7 +134,8 @@ def append(
     """Append a file's rows; this makes a new version of the dataset, and earlier jobs keep theirs."""
     out = console(json)
     options["resume"] = resume
-    with Client() as client, out.status("Uploading"):
+    client = connect()
+    with out.status("Uploading"):
         job = client.datasets.append(
             dataset, path, cast(Any, part), cast(DatasetFormat | None, format), progress=False, **options
         )
@@ -201,7 +201,8 @@ def correct(
         given = [
             {by if by in ("id", "text") else "row": name, **({"delete": True} if delete else {"labels": labels or []})}
         ]
-    with Client() as client, console(json).status("Correcting"):
+    client = connect()
+    with console(json).status("Correcting"):
         job = client.datasets.correct_rows(dataset, given)
         if wait:
             job.wait(progress=False)
@@ -212,8 +213,7 @@ def correct(
 @datasets.command()
 def versions(dataset: Ref, json: Json = False) -> None:
     """List the versions of a dataset, newest first."""
-    with Client() as client:
-        found = client.datasets.versions(dataset)
+    found = connect().datasets.versions(dataset)
     rows = [
         (each.version, each.n_rows, each.n_train, each.n_deleted, each.sha256[:16], f"{each.created_at:%F %T}")
         for each in found
@@ -224,8 +224,8 @@ def versions(dataset: Ref, json: Json = False) -> None:
 @datasets.command()
 def example(json: Json = False) -> None:
     """Create an example dataset: docstrings of Python libraries by module, with a hierarchy of the modules."""
-    with Client() as client, console(json).status("Making"):
-        dataset = client.datasets.example()
+    with console(json).status("Making"):
+        dataset = connect().datasets.example()
         dataset.wait(progress=False)
     _show(dataset, json)
 
@@ -236,8 +236,7 @@ def errors(
     output: Annotated[Path | None, typer.Option(dir_okay=False, help="Output file; default: stdout.")] = None,
 ) -> None:
     """Show all faulty rows of a failed import as CSV: line, column, fault."""
-    with Client() as client:
-        report = client.datasets.error_report(dataset)
+    report = connect().datasets.error_report(dataset)
     if output is None:
         typer.echo(report, nl=False)
     else:
@@ -252,8 +251,7 @@ def list_(
     json: Json = False,
 ) -> None:
     """List the newest datasets."""
-    with Client() as client:
-        page = client.datasets.list(old_failures=old_failures)
+    page = connect().datasets.list(old_failures=old_failures)
     rows = [(item.name, item.state, item.kind, item.n_rows, item.n_classes, item.size_bytes) for item in page.items]
     print_result(page, table(["name", "state", "kind", "rows", "classes", "bytes"], rows), json)
 
@@ -261,9 +259,9 @@ def list_(
 @datasets.command()
 def show(dataset: Ref, json: Json = False) -> None:
     """Show one dataset with its largest classes and warnings."""
-    with Client() as client:
-        body = client.datasets.get(dataset)
-        statistics = client.datasets.statistics(dataset) if body.state == "ready" else None
+    client = connect()
+    body = client.datasets.get(dataset)
+    statistics = client.datasets.statistics(dataset) if body.state == "ready" else None
     _show(body, json)
     if statistics is not None:
         if statistics.labels_per_row is not None:
@@ -291,8 +289,7 @@ def rows(
     json: Json = False,
 ) -> None:
     """Show rows of a dataset, shortened."""
-    with Client() as client:
-        found = client.datasets.rows(dataset, offset, limit, whole)
+    found = connect().datasets.rows(dataset, offset, limit, whole)
     shown = [
         (each.row, each.label if each.labels is None else ", ".join(each.labels), each.split,
          _content(each))
@@ -308,12 +305,8 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete a dataset and its files."""
-    with Client() as client:
-        client.datasets.delete(dataset, force)
-    if json:
-        print_json({"deleted": dataset})
-    else:
-        console(json).print(f"Deleted {dataset}", markup=False)
+    connect().datasets.delete(dataset, force)
+    print_result({"deleted": dataset}, f"Deleted {dataset}", json)
 
 
 def _column(column: ColumnSummary) -> tuple[object, ...]:
@@ -351,8 +344,7 @@ Id = Annotated[str, typer.Argument(metavar="UPLOAD", help="Id from the error mes
 @uploads.command("show")
 def uploads_show(upload: Id, json: Json = False) -> None:
     """Show how much of an upload has arrived and when it expires."""
-    with Client() as client:
-        found = client.uploads.get(upload)
+    found = connect().uploads.get(upload)
     rows = [(found.offset, found.size_bytes, f"{found.expires_at:%F %T}")]
     print_result(found, table(["bytes", "of", "kept until"], rows), json)
 
@@ -360,9 +352,5 @@ def uploads_show(upload: Id, json: Json = False) -> None:
 @uploads.command()
 def discard(upload: Id, json: Json = False) -> None:
     """Discard an upload and its received bytes."""
-    with Client() as client:
-        client.uploads.discard(upload)
-    if json:
-        print_json({"discarded": upload})
-    else:
-        console(json).print(f"Discarded {upload}", markup=False)
+    connect().uploads.discard(upload)
+    print_result({"discarded": upload}, f"Discarded {upload}", json)

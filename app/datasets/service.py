@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy import delete as sql_delete
@@ -18,11 +17,11 @@ from app.formats.table import FormatError
 from app.jobs import in_use
 from app.jobs import wakeups as job_queue
 from app.models.row_kinds import with_columns_of_model
-from app.schemas import Page, ProblemDocument
+from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload, files
-from app.store.lookup import by_ref, moment, newest, require_owner
+from app.store.lookup import by_ref, newest, require_owner, to_schema
 from app.store.scope import scope_of
 
 ERROR_REPORT = "errors.csv"
@@ -247,24 +246,4 @@ def _imports(session: Session, ids: list[str]) -> dict[str, str]:
 
 
 def _show(row: tables.Dataset, job_id: str | None) -> Dataset:
-    format: Any = row.format
-    state: Any = row.state
-    return Dataset(
-        id=row.id,
-        name=row.name,
-        owner=row.owner,
-        format=format,
-        state=state,
-        version=row.version,
-        sha256=row.sha256,
-        size_bytes=row.size_bytes,
-        kind=row.kind,
-        n_rows=row.n_rows,
-        n_train=row.n_train,
-        n_classes=row.n_classes,
-        n_features=row.n_features,
-        nnz=row.nnz,
-        error=None if row.error is None else ProblemDocument.model_validate(row.error),
-        job=job_id,
-        created_at=moment(row.created_at),
-    )
+    return to_schema(Dataset, row, job=job_id)

@@ -10,7 +10,7 @@ from app.datasets.schemas import DatasetVersion, ImportOptions
 from app.errors import Conflict, InvalidInput, Item
 from app.store import tables
 from app.store.db import reading
-from app.store.lookup import by_ref, moment
+from app.store.lookup import by_ref, to_schema
 
 V = tables.DatasetVersion
 
@@ -18,6 +18,14 @@ V = tables.DatasetVersion
 def find(session: Session, dataset_id: str | None, number: int | None) -> tables.DatasetVersion | None:
     """Return a version of a dataset or None; without a number the first version, as older requests have none."""
     return session.scalars(select(V).where(V.dataset_id == dataset_id, V.number == (number or 1))).one_or_none()
+
+
+def stored(session: Session, dataset_id: str | None, number: int | None) -> tables.DatasetVersion:
+    """As :func:`find`, for a job; raises Conflict where the dataset was deleted."""
+    found = find(session, dataset_id, number)
+    if found is None:
+        raise Conflict("the dataset was deleted")
+    return found
 
 
 def resolve_version(session: Session, dataset: tables.Dataset, number: int | None) -> tables.DatasetVersion:
@@ -77,14 +85,6 @@ def listed(session: Session, ref: str) -> list[DatasetVersion]:
         # each version appends rows or deletes some, never both; a dataset that is still imported has none
         before = [*(row.n_rows for row in rows[1:]), 0]
         return [
-            DatasetVersion(
-                version=row.number,
-                sha256=row.sha256,
-                n_rows=row.n_rows,
-                n_train=row.n_train,
-                n_deleted=max(0, former - row.n_rows),
-                job=row.job_id,
-                created_at=moment(row.created_at),
-            )
+            to_schema(DatasetVersion, row, version=row.number, n_deleted=max(0, former - row.n_rows), job=row.job_id)
             for row, former in zip(rows, before, strict=False)
         ]

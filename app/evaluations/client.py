@@ -6,15 +6,12 @@ from app.evaluations.schemas import Comparison, ConfusedPairs, EvaluatedLabels, 
 from app.jobs.client import Jobs
 from app.jobs.schemas import ComparisonJobs
 from app.remote.errors import ForbiddenError, NotFoundError
-from app.remote.transport import Transport
+from app.remote.transport import Resource
 from app.schemas import Page
 
 
-class Evaluations:
+class Evaluations(Resource):
     """What evaluate jobs have made."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def get(self, evaluation: str) -> Evaluation:
         return self._transport.get(Evaluation, f"/evaluations/{evaluation}")

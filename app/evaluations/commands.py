@@ -4,7 +4,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.output import Json, console, number, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
@@ -25,12 +25,12 @@ def evaluate(
     **given: Any,
 ) -> None:
     """Evaluate a model version on a dataset."""
-    with Client() as client:
-        job = client.jobs.submit(build_request(EvaluateRequest, given) | {"kind": "evaluate"})
-        if watch:
-            job = watch_job(job, console(json))
-            _show(client.evaluations.get(job.id), json)
-            return
+    client = connect()
+    job = client.jobs.submit(build_request(EvaluateRequest, given) | {"kind": "evaluate"})
+    if watch:
+        job = watch_job(job, console(json))
+        _show(client.evaluations.get(job.id), json)
+        return
     print_result(job, table(["job", job.id], [("kind", job.kind), ("state", job.state)]), json)
 
 
@@ -50,8 +50,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Test which of two versions is better on the same rows; evaluates them first if needed."""
-    with Client() as client:
-        found = client.compare(model, a, b, other, dataset, cast(Part | None, part), confidence, seed)
+    found = connect().compare(model, a, b, other, dataset, cast(Part | None, part), confidence, seed)
     if json:
         print_json(found)
         return
@@ -104,8 +103,7 @@ def list_(
     json: Json = False,
 ) -> None:
     """List the newest evaluations."""
-    with Client() as client:
-        page = client.evaluations.list(model=model, dataset=dataset)
+    page = connect().evaluations.list(model=model, dataset=dataset)
     rows = [
         (each.id, each.model, each.version, each.part, each.n_rows, _value(each, "error"), f"{each.created_at:%F %T}")
         for each in page.items
@@ -116,8 +114,7 @@ def list_(
 @evaluations.command()
 def show(evaluation: Id, json: Json = False) -> None:
     """Show the measures of an evaluation by level."""
-    with Client() as client:
-        _show(client.evaluations.get(evaluation), json)
+    _show(connect().evaluations.get(evaluation), json)
 
 
 @evaluations.command()
@@ -129,8 +126,7 @@ def labels(
     json: Json = False,
 ) -> None:
     """Show precision, recall, F1 and support of each label, worst first."""
-    with Client() as client:
-        found = client.evaluations.labels(evaluation, limit=limit, level=level, order=order)
+    found = connect().evaluations.labels(evaluation, limit=limit, level=level, order=order)
     rows = [
         (each.label, each.level, each.support, each.named, *map(number, (each.precision, each.recall, each.f1)))
         for each in found.labels
@@ -146,8 +142,7 @@ def confusions(
     json: Json = False,
 ) -> None:
     """Show the most confused pairs of labels."""
-    with Client() as client:
-        found = client.evaluations.confusions(evaluation, level, limit)
+    found = connect().evaluations.confusions(evaluation, level, limit)
     rows = [(each.level, each.true, each.predicted, each.n_rows) for each in found.pairs]
     print_result(found, table(["level", "true", "predicted", "rows"], rows), json)
 
@@ -160,8 +155,7 @@ def mistakes(
     json: Json = False,
 ) -> None:
     """Show the largest errors of the version. If a label is wrong, fix it with datasets correct."""
-    with Client() as client:
-        found = client.evaluations.mistakes(evaluation, offset, limit)
+    found = connect().evaluations.mistakes(evaluation, offset, limit)
     rows = [
         (each.row, _joined(each.corrected or each.labels), _joined(each.answered), _short(each))
         for each in found.mistakes

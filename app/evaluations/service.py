@@ -17,13 +17,12 @@ from app.evaluations.schemas import (
     EvaluatedLabels,
     Evaluation,
     Measure,
-    Propensities,
 )
 from app.models import service as models
 from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, reading
-from app.store.lookup import by_id, by_ref, check_range, moment, newest
+from app.store.lookup import by_id, by_ref, check_range, newest, to_schema
 from solvers.metrics.label_table import ratio
 
 E, L, C = tables.Evaluation, tables.EvaluationLabel, tables.EvaluationConfusion
@@ -186,30 +185,14 @@ def _show(session: Session, rows: Sequence[tables.Evaluation]) -> list[Evaluatio
     named = select(V.id, V.number, V.sha256, tables.Model.name).join(tables.Model, tables.Model.id == V.model_id)
     versions = {row.id: row for row in session.execute(named.where(V.id.in_({row.version_id for row in rows})))}
     return [
-        Evaluation(
-            id=row.id,
+        to_schema(
+            Evaluation,
+            row,
             model=versions[row.version_id].name,
             version=versions[row.version_id].number,
             version_sha256=versions[row.version_id].sha256,
             dataset=row.dataset_id,
-            dataset_sha256=row.dataset_sha256,
-            hierarchy_sha256=row.hierarchy_sha256,
-            part=row.part,
-            n_rows=row.n_rows,
-            n_labels=row.n_labels,
-            unknown_rows=row.unknown_rows,
-            unknown_labels=row.unknown_labels,
-            unknown_named=row.unknown_named,
-            resamples=row.resamples,
-            confidence=row.confidence,
-            seed=row.seed,
-            propensities=None if row.propensities is None else Propensities.model_validate(row.propensities),
-            reliability=row.reliability,
-            rows_sha256=row.rows_sha256,
-            code_version=row.code_version,
-            microseconds_per_row=row.microseconds_per_row,
             measured_model=bool(row.measured),
-            created_at=moment(row.created_at),
             measures=measures[row.id],
         )
         for row in rows

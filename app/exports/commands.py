@@ -5,7 +5,7 @@ from typing import Annotated, cast
 
 import typer
 
-from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.output import Json, console, print_json, table
 from app.exports.schemas import ExportFormat
 from app.remote.errors import ClientError
@@ -22,7 +22,8 @@ def export(
 ) -> None:
     """Export a version with all its files to an archive that another service can import and numpy can read."""
     out = console(json)
-    with Client() as client, out.status("Receiving"):
+    client = connect()
+    with out.status("Receiving"):
         if version is None:
             latest = client.models.get(model).latest
             if latest is None:
@@ -44,8 +45,8 @@ def reproduce(
 ) -> None:
     """Retrain a version from its lineage and compare all arrays bit by bit; exit with status 1 if they differ."""
     out = console(json)
-    with Client() as client, out.status("Retraining"):
-        found = client.reproduce(model, version, keep)
+    with out.status("Retraining"):
+        found = connect().reproduce(model, version, keep)
     if json:
         print_json(found)
     elif found.same:
@@ -65,8 +66,8 @@ def import_(
 ) -> None:
     """Import a version from an archive; every hash is checked (administrators only)."""
     out = console(json)
-    with Client() as client, out.status("Sending"):
-        found = client.models.import_archive(path, name)
+    with out.status("Sending"):
+        found = connect().models.import_archive(path, name)
     if json:
         print_json(found)
         return

@@ -7,7 +7,7 @@ The first columns are those of :mod:`app.features.text` or :mod:`app.features.ta
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -215,37 +215,9 @@ class NamedTableFeatures(_WithNames[TableFeatures]):
         terms = TableFeatures.from_arrays(params, _of_terms(arrays))
         return cls(terms, ConceptNames.from_arrays(terms.text_recipe, terms.fields, arrays))
 
-    @property
-    def columns(self) -> TableColumns:
-        """As of the table."""
-        return self._terms.columns
-
-    @property
-    def has_fields(self) -> bool:
-        """Whether columns of texts have features of their own."""
-        return self._terms.has_fields
-
-    @property
-    def vectors(self) -> npt.NDArray[np.int64]:
-        """As of the table."""
-        return self._terms.vectors
-
-    @property
-    def vector_weight(self) -> float | Literal["auto"] | None:
-        """As of the table."""
-        return self._terms.vector_weight
-
     def weighed(self, vector_weight: float) -> NamedTableFeatures:
         """As of the table."""
         return NamedTableFeatures(self._terms.weighed(vector_weight), self._names)
-
-    def unknown(self, instance: Instance) -> list[str]:
-        """As of the table."""
-        return self._terms.unknown(instance)
-
-    def unknown_levels(self, X: csr_matrix[np.float64], names: Sequence[str]) -> list[list[str]]:
-        """As of the table."""
-        return self._terms.unknown_levels(X, names)
 
     def transform(
         self,

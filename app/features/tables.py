@@ -101,6 +101,11 @@ class TableFeatures:
         return cls(columns, recipe, scaling, CategoryLevels.from_arrays(columns.categories, arrays), text)
 
     @property
+    def terms(self) -> TableFeatures:
+        """These, which have no columns of names beside them."""
+        return self
+
+    @property
     def n_features(self) -> int:
         """Length of a row."""
         return self._first_term + (0 if self._text is None else self._text.n_features)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.output import console
 
 
@@ -32,9 +32,6 @@ def picture(
     """Write a chart of the dashboard to a file."""
     named = {"job": job, "evaluation": evaluation, "level": level, "dataset": dataset, "model": model}
     named |= {"version": version, "of": of}
-    with Client() as client:
-        format_ = "png" if output.suffix == ".png" else "svg"
-        output.write_bytes(
-            client.picture(figure, format_, **{name: at for name, at in named.items() if at is not None})
-        )
+    format_ = "png" if output.suffix == ".png" else "svg"
+    output.write_bytes(connect().picture(figure, format_, **{name: at for name, at in named.items() if at is not None}))
     console(False).print(f"Wrote {output}", markup=False)

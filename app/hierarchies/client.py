@@ -16,7 +16,7 @@ from app.hierarchies.schemas import (
 )
 from app.remote.errors import ClientError
 from app.remote.files import send_file
-from app.remote.transport import Transport
+from app.remote.transport import Resource
 from app.schemas import Page
 
 # what only the format has at the beginning of its XML
@@ -28,11 +28,8 @@ _XML: dict[bytes, HierarchyFormat] = {
 }
 
 
-class Hierarchies:
+class Hierarchies(Resource):
     """The service's hierarchies."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def upload(
         self,

@@ -5,7 +5,7 @@ from typing import Annotated, cast
 
 import typer
 
-from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.output import Json, console, option, print_json, print_result, table
 from app.datasets.client import name_of
 from app.hierarchies.schemas import Change, Hierarchy, HierarchyFormat, HierarchyOptions, LabelChange
@@ -55,18 +55,16 @@ def upload(
     named = {"root": root, "tree": tree, "exclude": exclude, "language": language}
     named |= {"languages": languages, "separator": separator}
     options = named | dict(map(_option, option_ or ()))
-    with Client() as client:
-        hierarchy = client.hierarchies.upload(
-            path, name or name_of(path), cast(HierarchyFormat | None, format), **options
-        )
+    hierarchy = connect().hierarchies.upload(
+        path, name or name_of(path), cast(HierarchyFormat | None, format), **options
+    )
     _show(hierarchy, json)
 
 
 @hierarchies.command("list")
 def list_(json: Json = False) -> None:
     """List the newest hierarchies."""
-    with Client() as client:
-        page = client.hierarchies.list()
+    page = connect().hierarchies.list()
     rows = [(item.name, item.format, item.n_nodes, item.n_leaves, item.depth) for item in page.items]
     print_result(page, table(["name", "format", "nodes", "leaves", "depth"], rows), json)
 
@@ -86,11 +84,11 @@ def show(
     json: Json = False,
 ) -> None:
     """Show one hierarchy with its counts, the children of a node, or a search for nodes."""
-    with Client() as client:
-        if parent is None and search is None:
-            _show(client.hierarchies.get(hierarchy), json)
-            return
-        found = client.hierarchies.nodes(hierarchy, parent, limit=10_000, search=search, dataset=dataset)
+    client = connect()
+    if parent is None and search is None:
+        _show(client.hierarchies.get(hierarchy), json)
+        return
+    found = client.hierarchies.nodes(hierarchy, parent, limit=10_000, search=search, dataset=dataset)
     languages = sorted({language for node in found.nodes for language in node.names})
     counted = [] if dataset is None else ["rows"]
     rows = [
@@ -114,8 +112,7 @@ def retired(
     json: Json = False,
 ) -> None:
     """List deprecated labels without a place in the tree, with their replacements, and excluded labels."""
-    with Client() as client:
-        found = client.hierarchies.retired(hierarchy, offset, limit)
+    found = connect().hierarchies.retired(hierarchy, offset, limit)
     rows = [
         (
             label.name,
@@ -140,8 +137,7 @@ def changes(
     json: Json = False,
 ) -> None:
     """List changes from an earlier edition of the same vocabulary, matched by id."""
-    with Client() as client:
-        found = client.hierarchies.changes(hierarchy, since, cast(Change | None, change), offset, limit)
+    found = connect().hierarchies.changes(hierarchy, since, cast(Change | None, change), offset, limit)
     if json:
         print_json(found)
         return
@@ -159,12 +155,8 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete a hierarchy."""
-    with Client() as client:
-        client.hierarchies.delete(hierarchy, force)
-    if json:
-        print_json({"deleted": hierarchy})
-    else:
-        console(json).print(f"Deleted {hierarchy}", markup=False)
+    connect().hierarchies.delete(hierarchy, force)
+    print_result({"deleted": hierarchy}, f"Deleted {hierarchy}", json)
 
 
 def _difference(change: LabelChange) -> tuple[str | None, str | None, str | None]:

@@ -25,7 +25,7 @@ from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 from app.store.files import Upload
-from app.store.lookup import by_ref, check_range, moment, newest, require_owner
+from app.store.lookup import by_ref, check_range, newest, require_owner, to_schema
 
 _INSERTED_AT_ONCE = 10_000
 
@@ -224,17 +224,4 @@ def _not_a_tree(error: FormatError) -> InvalidInput:
 
 
 def _show(row: tables.Hierarchy) -> Hierarchy:
-    format: Any = row.format
-    return Hierarchy(
-        id=row.id,
-        name=row.name,
-        owner=row.owner,
-        format=format,
-        sha256=row.sha256,
-        n_nodes=row.n_nodes,
-        n_leaves=row.n_leaves,
-        depth=len(row.levels),
-        levels=row.levels,
-        created_at=moment(row.created_at),
-        **(row.report or {}),
-    )
+    return to_schema(Hierarchy, row, depth=len(row.levels), **(row.report or {}))

@@ -16,7 +16,7 @@ from app.remote.errors import JobFailedError
 from app.remote.events import Event, follow
 from app.remote.files import receive_file
 from app.remote.progress import progress_bar
-from app.remote.transport import Transport
+from app.remote.transport import Resource, Transport
 from app.schemas import Page, Priority
 
 
@@ -108,11 +108,8 @@ class Job(JobBody):
             setattr(self, name, getattr(body, name))
 
 
-class Jobs:
+class Jobs(Resource):
     """The service's jobs: imports, training and evaluations."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def submit(self, request: JobRequest | Mapping[str, Any]) -> Job:
         return self._job(self._transport.post(JobBody, "/jobs", request))

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.output import Json, console, number, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of, param_of, tags_of
 from app.command_line.watching import watch as watch_job
@@ -76,8 +77,7 @@ def list_(
     json: Json = False,
 ) -> None:
     """List the newest jobs."""
-    with Client() as client:
-        page = client.jobs.list(state=cast(JobState | None, state), tag=tag, kind=cast(JobKind | None, kind))
+    page = connect().jobs.list(state=cast(JobState | None, state), tag=tag, kind=cast(JobKind | None, kind))
     rows = [
         (job.id, job.kind, _state(job), _place(job), job.priority, job.request.get("model"), f"{job.created_at:%F %T}")
         for job in page.items
@@ -92,29 +92,25 @@ def _state(job: Job) -> str:
 @jobs.command()
 def show(job: Id, json: Json = False) -> None:
     """Show one job."""
-    with Client() as client:
-        show_job(client.jobs.get(job), json)
+    show_job(connect().jobs.get(job), json)
 
 
 @jobs.command()
 def watch(job: Id, json: Json = False) -> None:
     """Show a job's progress until it ends."""
-    with Client() as client:
-        show_job(watch_job(client.jobs.get(job), console(json)), json)
+    show_job(watch_job(connect().jobs.get(job), console(json)), json)
 
 
 @jobs.command()
 def cancel(job: Id, json: Json = False) -> None:
     """Cancel a job; a running job stops at its next step."""
-    with Client() as client:
-        show_job(client.jobs.get(job).cancel(), json)
+    show_job(connect().jobs.get(job).cancel(), json)
 
 
 @jobs.command()
 def retry(job: Id, json: Json = False) -> None:
     """Queue a failed or cancelled job again."""
-    with Client() as client:
-        show_job(client.jobs.get(job).retry(), json)
+    show_job(connect().jobs.get(job).retry(), json)
 
 
 @jobs.command()
@@ -129,8 +125,7 @@ def change(
 ) -> None:
     """Change a job's tags, or its priority while it is queued."""
     tags = tags_of(tag or []) | dict.fromkeys(untag or []) if tag or untag else None
-    with Client() as client:
-        show_job(client.jobs.get(job).change(priority=cast(Priority | None, priority), tags=tags), json)
+    show_job(connect().jobs.get(job).change(priority=cast(Priority | None, priority), tags=tags), json)
 
 
 @jobs.command()
@@ -141,8 +136,7 @@ def log(
     json: Json = False,
 ) -> None:
     """Show the log of a job, oldest first."""
-    with Client() as client:
-        found = client.jobs.get(job).log(after, limit)
+    found = connect().jobs.get(job).log(after, limit)
     rows = [
         (f"{line.at:%F %T}", line.attempt, line.level, line.event,
          ", ".join(f"{name}={value}" for name, value in line.fields.items()))
@@ -159,8 +153,7 @@ def steps(
     json: Json = False,
 ) -> None:
     """Show the convergence curve of a job."""
-    with Client() as client:
-        found = client.jobs.get(job).steps(after, limit)
+    found = connect().jobs.get(job).steps(after, limit)
     rows = [
         (each.number, each.epoch, number(each.primal), number(each.dual), number(each.gap), number(each.seconds))
         for each in found.steps
@@ -242,9 +235,6 @@ def _place(job: Job) -> str | None:
 
 def show_job(job: Job, json: bool) -> None:
     """Print a job, for people or for programs."""
-    if json:
-        print_json(job)
-        return
     hidden = {"request", "progress", "error", "result", "queue", "tags"}
     values = job.model_dump(mode="json", exclude=hidden, exclude_none=True)
     if job.tags:
@@ -274,7 +264,7 @@ def show_job(job: Job, json: bool) -> None:
             values["result"] = f"evaluation of {values['result']}: polymargin evaluations show {job.result.evaluation}"
     if job.error is not None:
         values["error"] = job.error.detail
-    console(json).print(table(["job", job.id], values.items()))
+    print_result(job, table(["job", job.id], values.items()), json)
 
 
 def _print_cleaning(out: Console, found: CleaningPreview) -> None:
@@ -296,12 +286,12 @@ def preview(
     **given: Any,
 ) -> None:
     """Show the features of one row, with the recipe fitted on a sample of the training rows."""
-    with Client() as client:
-        found = client.datasets.preview(dataset, row, **build_request(PreviewRequest, {"row": None, **given}))
-        if json:
-            print_json(found)
-            return
-        (shown,) = client.datasets.rows(dataset, row, 1).rows
+    client = connect()
+    found = client.datasets.preview(dataset, row, **build_request(PreviewRequest, {"row": None, **given}))
+    if json:
+        print_json(found)
+        return
+    (shown,) = client.datasets.rows(dataset, row, 1).rows
     out = console(json)
     labels = shown.labels if shown.label is None else [shown.label]
     out.print(f"row {row}, {', '.join(labels or ['no label'])}", markup=False)

@@ -10,7 +10,7 @@ from app.errors import InvalidInput
 from app.jobs.schemas import JobLog, JobLogLine
 from app.store import tables
 from app.store.db import new_id, reading
-from app.store.lookup import by_id, moment
+from app.store.lookup import by_id, to_schema
 
 L = tables.JobLogLine
 KEPT, MOST_LINES = 1000, 1000
@@ -59,15 +59,7 @@ def read(session: Session, id: str, after: str | None = None, limit: int = 200) 
         query = select(L).where(L.job_id == id)
         if after is not None:
             query = query.where(L.id > after)
-        return JobLog(
-            lines=[
-                JobLogLine(
-                    id=row.id, at=moment(row.at), attempt=row.attempt, level=row.level, event=row.event,
-                    fields=row.fields,
-                )
-                for row in session.scalars(query.order_by(L.id).limit(limit))
-            ]
-        )  # fmt: skip
+        return JobLog(lines=[to_schema(JobLogLine, row) for row in session.scalars(query.order_by(L.id).limit(limit))])
 
 
 def _at(id: str) -> float:

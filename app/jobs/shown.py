@@ -12,7 +12,7 @@ from app.jobs import trials as trial_jobs
 from app.jobs.schemas import Job, QueuePlace
 from app.store import tables
 from app.store.db import db_now
-from app.store.lookup import moment, moment_or_none
+from app.store.lookup import to_schema
 
 
 def one(session: Session, row: tables.Job) -> Job:
@@ -31,28 +31,19 @@ def every(session: Session, rows: Sequence[tables.Job]) -> list[Job]:
 
 def _show(row: tables.Job, place: QueuePlace | None, trials: tuple[int, int] | None, now: float) -> Job:
     parked = trial_jobs.is_parked(row)
-    return Job(
-        id=row.id,
-        kind=row.kind,
+    return to_schema(
+        Job,
+        row,
         parent=row.parent_id,
-        owner=row.owner,
         state="running" if parked else row.state,
         dataset=row.dataset_id,
         hierarchy=row.hierarchy_id,
-        request=row.request,
         priority=queue_order.priority_of(row.priority),
         tags=row.tags or {},
         time_limit_seconds=row.time_limit,
         queue=None if parked else place,
-        queued_again=row.queued_again,
-        attempt=row.attempt,
-        worker=row.worker,
         progress=_progress(row, trials, now),
         result=None if row.result is None else _result(row.result),
-        error=row.error,
-        created_at=moment(row.created_at),
-        started_at=moment_or_none(row.started_at),
-        finished_at=moment_or_none(row.finished_at),
     )
 
 

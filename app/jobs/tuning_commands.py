@@ -7,6 +7,7 @@ import orjson
 import typer
 
 from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.output import Json, console, number, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
@@ -91,12 +92,11 @@ def trials(
     json: Json = False,
 ) -> None:
     """Show the leaderboard of a tuning, best first."""
-    with Client() as client:
-        found = client.jobs.get(job)
-        if json:
-            print_json(found.trials(page_size, page_token))
-        else:
-            _show_trials(found, json, page_size, page_token)
+    found = connect().jobs.get(job)
+    if json:
+        print_json(found.trials(page_size, page_token))
+    else:
+        _show_trials(found, json, page_size, page_token)
 
 
 def _show_trials(job: Job, json: bool, page_size: int = _SHOWN, page_token: str | None = None) -> None:
@@ -224,19 +224,19 @@ def adopt(
 
 def _derive(request: dict[str, Any], watch: bool, json: bool) -> None:
     """Submit a job that makes a version of another one, and show the new version or the job."""
-    with Client() as client:
-        job = client.jobs.submit(request)
-        if watch:
-            job = watch_job(job, console(json))
-            assert job.result is not None
-            assert job.result.model is not None
-            assert job.result.version is not None
-            found = client.models.version(job.result.model, job.result.version)
-            if json:
-                print_json(found)
-            else:
-                console(json).print(table([f"{found.model} {found.version}", ""], _facts(found)))
-            return
+    client = connect()
+    job = client.jobs.submit(request)
+    if watch:
+        job = watch_job(job, console(json))
+        assert job.result is not None
+        assert job.result.model is not None
+        assert job.result.version is not None
+        found = client.models.version(job.result.model, job.result.version)
+        if json:
+            print_json(found)
+        else:
+            console(json).print(table([f"{found.model} {found.version}", ""], _facts(found)))
+        return
     print_result(job, table(["job", job.id], [("kind", job.kind), ("state", job.state)]), json)
 
 

@@ -30,7 +30,7 @@ from app.predictions.schemas import ModelInputs, SureLevel
 from app.remote.errors import ClientError
 from app.remote.files import post_file, receive_file
 from app.remote.tables import is_table
-from app.remote.transport import Transport
+from app.remote.transport import Resource, Transport
 from app.schemas import Page
 
 # in one request; services may be set to take more, or fewer
@@ -44,11 +44,8 @@ class Version(ModelVersion):
     _transport: Transport = PrivateAttr()
 
 
-class Models:
+class Models(Resource):
     """The service's models."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def get(self, model: str) -> Model:
         return self._transport.get(Model, f"/models/{model}")

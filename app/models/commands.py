@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.output import Json, console, number, option, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of
 from app.jobs.request_schemas import CopyOf, EditionOf
@@ -68,8 +68,7 @@ _LESS_ASKED = {"epochs", "rows"}
 @models.command("list")
 def list_(json: Json = False) -> None:
     """List the newest models."""
-    with Client() as client:
-        page = client.models.list()
+    page = connect().models.list()
     rows = [
         (model.name, latest and latest.version, latest and latest.solver, _test_error(latest), aliases)
         for model in page.items
@@ -91,8 +90,8 @@ def show(
     json: Json = False,
 ) -> None:
     """Show one version of a model: origin, certificate and measures."""
-    with Client() as client:
-        found = client.models.version(model, version) if version else client.models.get(model).latest
+    client = connect()
+    found = client.models.version(model, version) if version else client.models.get(model).latest
     if found is None:
         raise ClientError(f"The model {model[:80]!r} has no version")
     if json:
@@ -123,12 +122,12 @@ def trials(
     json: Json = False,
 ) -> None:
     """List the trials of the model selection, best first, and the members of the chosen model."""
-    with Client() as client:
-        latest = client.models.get(model).latest if version is None else None
-        number_ = version if latest is None else latest.version
-        if number_ is None:
-            raise ClientError(f"The model {model[:80]!r} has no version")
-        found = client.models.selection(model, number_)
+    client = connect()
+    latest = client.models.get(model).latest if version is None else None
+    number_ = version if latest is None else latest.version
+    if number_ is None:
+        raise ClientError(f"The model {model[:80]!r} has no version")
+    found = client.models.selection(model, number_)
     if json:
         print_json(found)
         return
@@ -172,8 +171,7 @@ def _print_path(out: Console, path: PathOverC) -> None:
 @models.command()
 def versions(model: Annotated[str, typer.Argument(help="Name or id.")], json: Json = False) -> None:
     """List the newest versions of a model."""
-    with Client() as client:
-        page = client.models.versions(model)
+    page = connect().models.versions(model)
     rows = [
         (each.version, each.solver, _gap(each), number(each.metrics.get("test", {}).get("error")),
          ", ".join(each.aliases) or None, _tags(each.tags), f"{each.created_at:%F %T}")
@@ -196,17 +194,17 @@ def alias(
     json: Json = False,
 ) -> None:
     """Set an alias to a version: promote or roll back."""
-    with Client() as client:
-        asks = not yes and sys.stdin.isatty()
-        if asks and (reason := client.models.version(model, version).unconverged) is not None:
-            typer.confirm(f"Version {version} has not converged: {reason} Set {alias} to it?", abort=True, err=True)
-        try:
-            found = client.models.set_alias(model, alias, version, revision or None)
-        except PreconditionFailedError:
-            if revision is not None:
-                raise
-            known = {each.name: each.revision for each in client.models.get(model).aliases}
-            found = client.models.set_alias(model, alias, version, known.get(alias))
+    client = connect()
+    asks = not yes and sys.stdin.isatty()
+    if asks and (reason := client.models.version(model, version).unconverged) is not None:
+        typer.confirm(f"Version {version} has not converged: {reason} Set {alias} to it?", abort=True, err=True)
+    try:
+        found = client.models.set_alias(model, alias, version, revision or None)
+    except PreconditionFailedError:
+        if revision is not None:
+            raise
+        known = {each.name: each.revision for each in client.models.get(model).aliases}
+        found = client.models.set_alias(model, alias, version, known.get(alias))
     if found.unconverged is not None and not asks:
         typer.echo(f"Version {version} has not converged: {found.unconverged}", err=True)
     rows = [("version", found.version), ("revision", found.revision)]
@@ -221,12 +219,8 @@ def unalias(
     json: Json = False,
 ) -> None:
     """Remove an alias; the version remains."""
-    with Client() as client:
-        client.models.delete_alias(model, alias, revision)
-    if json:
-        print_json({"deleted": alias})
-    else:
-        console(json).print(f"Removed {alias}", markup=False)
+    connect().models.delete_alias(model, alias, revision)
+    print_result({"deleted": alias}, f"Removed {alias}", json)
 
 
 def _gap(version: ModelVersion) -> str | None:
@@ -261,8 +255,7 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete a version, or a model with all versions; they can be restored for some time."""
-    with Client() as client:
-        found = client.models.delete(model, version, dry_run)
+    found = connect().models.delete(model, version, dry_run)
     if json:
         print_json(found)
         return
@@ -275,12 +268,8 @@ def restore(
     json: Json = False,
 ) -> None:
     """Restore deleted versions."""
-    with Client() as client:
-        found = client.models.restore(model, version)
-    if json:
-        print_json(found)
-    else:
-        console(json).print(f"Restored {found.model} version {', '.join(map(str, found.versions))}", markup=False)
+    found = connect().models.restore(model, version)
+    print_result(found, f"Restored {found.model} version {', '.join(map(str, found.versions))}", json)
 
 
 def tag(
@@ -299,8 +288,7 @@ def tag(
         if not sign:
             raise typer.BadParameter(f"expected NAME=VALUE, got {text[:80]!r}", param_hint="--set")
         tags[name] = value
-    with Client() as client:
-        found = client.models.change(model, version, tags or None, notes, revision)
+    found = connect().models.change(model, version, tags or None, notes, revision)
     rows = [*found.tags.items(), ("notes", found.notes or None), ("revision", found.revision)]
     print_result(found, table([f"{found.model} {found.version}", ""], rows), json)
 
@@ -310,8 +298,8 @@ def tag(
 def describe(model: Model, json: Json = False, **given: Any) -> None:
     """Say what a model is for; its page and its model cards show it. What is not given stays; "" removes a field."""
     about = build_request(ModelAbout, given)
-    with Client() as client:
-        found = client.models.describe(model, **about) if about else client.models.get(model)
+    client = connect()
+    found = client.models.describe(model, **about) if about else client.models.get(model)
     rows = [(name.replace("_", " "), value) for name, value in (found.about.stored or {}).items()]
     print_result(found, table([found.name, ""], rows), json)
 
@@ -326,11 +314,11 @@ def retention(
     """Show or set the number of versions to keep."""
     if keep_all and keep_last is not None:
         raise typer.BadParameter("give one of them", param_hint="--keep-last / --keep-all")
-    with Client() as client:
-        if keep_all or keep_last is not None:
-            found = client.models.set_retention(model, keep_last, dry_run)
-        else:
-            found = client.models.retention(model)
+    client = connect()
+    if keep_all or keep_last is not None:
+        found = client.models.set_retention(model, keep_last, dry_run)
+    else:
+        found = client.models.retention(model)
     if json:
         print_json(found)
         return
@@ -340,8 +328,7 @@ def retention(
 @storage.command("show")
 def deletions_show(json: Json = False) -> None:
     """Show the files that the next collection removes, and their size."""
-    with Client() as client:
-        _show_storage(client.storage.report(), json)
+    _show_storage(connect().storage.report(), json)
 
 
 @storage.command()
@@ -355,8 +342,7 @@ def collect(
     json: Json = False,
 ) -> None:
     """Remove the files that `storage show` lists now."""
-    with Client() as client:
-        _show_storage(client.storage.collect(deleted), json)
+    _show_storage(connect().storage.collect(deleted), json)
 
 
 def _show_deletion(found: Deletion) -> None:

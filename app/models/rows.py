@@ -81,14 +81,14 @@ def matrix(corpus: Corpus, features: Features, rows: NDArray[np.int64]) -> csr_m
             raise InvalidInput(f"the model reads texts, and the dataset holds {HELD[corpus.kind]}")
         return features.transform(texts)
     if isinstance(features, OF_TABLES):
-        fields, given_columns = features.has_fields, features.columns
-        of_texts = not (given_columns.numbers or given_columns.categories)
+        columns, fields = features.terms.columns, features.terms.has_fields
+        of_texts = not (columns.numbers or columns.categories)
         if not (of_texts and corpus.kind == "text") and (corpus.X is None or corpus.feature_names is None):
             raise InvalidInput(f"the model reads the columns of a table, and the dataset holds {HELD[corpus.kind]}")
         reported = corpus.columns
-        if reported is not None and set(reported.texts) != set(features.columns.texts):
+        if reported is not None and set(reported.texts) != set(columns.texts):
             raise InvalidInput("the dataset does not fit the model: its text is made of other columns")
-        given = ChosenFields(corpus, features.columns.texts, rows) if fields else texts
+        given = ChosenFields(corpus, columns.texts, rows) if fields else texts
         try:
             return features.transform(*cells(corpus, rows), given)
         except InstanceError as error:
@@ -106,8 +106,8 @@ def text_languages(corpus: Corpus, features: Features, rows: NDArray[np.int64]) 
     if not isinstance(features, (TextFeatures, NamedTextFeatures, *OF_TABLES)) or corpus.texts is None:
         return None
     read: Iterator[str | None]
-    if isinstance(features, OF_TABLES) and features.has_fields:
-        read = starmap(features.language, ChosenFields(corpus, features.columns.texts, rows))
+    if isinstance(features, OF_TABLES) and features.terms.has_fields:
+        read = starmap(features.language, ChosenFields(corpus, features.terms.columns.texts, rows))
     else:
         read = map(features.language, ChosenTexts(corpus.texts, rows))
     first = next(read, None)

@@ -12,14 +12,13 @@ from app.datasets.rows import languages_at
 from app.datasets.statistics_schemas import Languages
 from app.errors import NotFound
 from app.features.base import OF_TEXTS
-from app.jobs.request_schemas import CopyOf, EditionOf
 from app.models import aliases, convergence
-from app.models.schemas import Model, ModelAbout, ModelVersion, Origin, PathOverC, RefitReport, Selection
+from app.models.schemas import Model, ModelAbout, ModelVersion, PathOverC, Selection
 from app.schemas import Page
 from app.store import tables
 from app.store.db import reading
 from app.store.files import files
-from app.store.lookup import MAX_PAGE, by_id, by_ref, moment, newest
+from app.store.lookup import MAX_PAGE, by_id, by_ref, newest, to_schema
 
 V = tables.ModelVersion
 
@@ -150,14 +149,12 @@ def _show_models(session: Session, rows: Sequence[tables.Model]) -> list[Model]:
     newest_versions = {row.id: row for row in show_versions(session, list(shown))}
     named = aliases.of_models(session, ids)
     return [
-        Model(
-            id=row.id,
-            name=row.name,
-            owner=row.owner,
+        to_schema(
+            Model,
+            row,
             about=ModelAbout.model_validate(row.about or {}),
             versions=sorted(numbers[row.id], reverse=True),
             aliases=[alias for _, alias in named[row.id]],
-            created_at=moment(row.created_at),
             latest=newest_versions[latest[row.id]] if row.id in latest else None,
         )
         for row in rows
@@ -179,47 +176,22 @@ def show_versions(session: Session, rows: Sequence[tables.ModelVersion]) -> list
         for version_id, alias in of_model:
             named[version_id].append(alias.name)
     return [
-        ModelVersion(
-            id=row.id,
+        to_schema(
+            ModelVersion,
+            row,
             model=names[row.model_id],
             version=row.number,
             job=row.job_id,
-            point=row.point,
             dataset=row.dataset_id,
-            dataset_sha256=row.dataset_sha256,
             hierarchy=row.hierarchy_id,
-            hierarchy_sha256=row.hierarchy_sha256,
-            solver=row.solver,
-            params=row.params,
-            seed=row.seed,
-            request=row.request,
-            code_version=row.code_version,
-            n_classes=row.n_classes,
-            n_features=row.n_features,
-            n_train=row.n_train,
-            epochs=row.epochs,
-            converged=row.converged,
             unconverged=convergence.unconverged(row),
             warning=convergence.unlearnt(metrics[row.id]),
-            primal=row.primal,
-            dual=row.dual,
-            gap=row.gap,
-            violation=row.violation,
-            seconds=row.seconds,
-            sha256=row.sha256,
-            size_bytes=row.size_bytes,
             report=row.report or {},
             metrics={part: _whole(values) for part, values in metrics[row.id].items()},
             levels={part: found for part, values in metrics[row.id].items() if (found := _by_level(values))},
             aliases=named[row.id],
-            origin=None if row.origin is None else Origin.model_validate(row.origin),
-            copy_of=None if row.copy_of is None else CopyOf.model_validate(row.copy_of),
-            edition_of=None if row.edition_of is None else EditionOf.model_validate(row.edition_of),
-            refit=None if row.refit is None else RefitReport.model_validate(row.refit),
             tags=row.tags or {},
             notes=row.notes or "",
-            revision=row.revision,
-            created_at=moment(row.created_at),
         )
         for row in rows
     ]

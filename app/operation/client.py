@@ -1,14 +1,11 @@
 """What takes room on a remote service's disk; only an administrator's key may ask."""
 
 from app.models.schemas import Storage as StorageReport
-from app.remote.transport import Transport
+from app.remote.transport import Resource
 
 
-class Storage:
+class Storage(Resource):
     """The service's files."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def report(self) -> StorageReport:
         """What the next collection removes."""

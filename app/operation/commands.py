@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.output import Json, console, fail, number, print_json, print_result, table
 from app.operation.schemas import Status
 
@@ -103,8 +103,7 @@ _GIB = float(1 << 30)
 
 def status(json: Json = False) -> None:
     """Show running and queued jobs, workers, free disk space and problems."""
-    with Client() as client:
-        found = client.status()
+    found = connect().status()
     if json:
         print_json(found)
     else:

@@ -74,10 +74,7 @@ def migrate(json: Json = False) -> None:
         prepare()
     except SupervisorError as error:
         raise typer.Exit(fail(str(error), json)) from None
-    if json:
-        print_json({"migrated": True})
-    else:
-        console(json).print("The database is up to date")
+    print_result({"migrated": True}, "The database is up to date", json)
 
 
 def demo(

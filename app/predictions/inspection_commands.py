@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.instances import Instance, Text, one_instance
 from app.command_line.output import Json, console, number, option, print_json, print_result, table
 from app.plurals import counted
@@ -23,13 +23,13 @@ def code(
     json: Json = False,
 ) -> None:
     """Show the output code of a version; the first hundred classes and columns."""
-    with Client() as client:
-        if picture is not None:
-            format_ = "png" if picture.suffix == ".png" else "svg"
-            picture.write_bytes(client.models.code_picture(model, version, format_))
-            console(json).print(f"Wrote {picture}", markup=False)
-            return
-        found = client.models.code(model, version)
+    client = connect()
+    if picture is not None:
+        format_ = "png" if picture.suffix == ".png" else "svg"
+        picture.write_bytes(client.models.code_picture(model, version, format_))
+        console(json).print(f"Wrote {picture}", markup=False)
+        return
+    found = client.models.code(model, version)
     if json:
         print_json(found)
         return
@@ -49,11 +49,11 @@ def drift(
     json: Json = False,
 ) -> None:
     """Compare scores and labels of recent predictions with those of held-out rows."""
-    with Client() as client:
-        if picture is not None:
-            format_ = "png" if picture.suffix == ".png" else "svg"
-            picture.write_bytes(client.models.drift_picture(model, version, days, format_))
-        found = client.models.drift(model, version, days)
+    client = connect()
+    if picture is not None:
+        format_ = "png" if picture.suffix == ".png" else "svg"
+        picture.write_bytes(client.models.drift_picture(model, version, days, format_))
+    found = client.models.drift(model, version, days)
     if json:
         print_json(found)
         return
@@ -86,8 +86,7 @@ def nearest(
 ) -> None:
     """Show the training rows most similar to an instance, with the predicted label or another."""
     asked = one_instance(text, instance)
-    with Client() as client:
-        found = client.models.nearest(model, asked, label, limit, version)
+    found = connect().models.nearest(model, asked, label, limit, version)
     if json:
         print_json(found)
         return
@@ -108,8 +107,7 @@ def terms(
     json: Json = False,
 ) -> None:
     """Show the features with the largest weights for and against a class of a linear model."""
-    with Client() as client:
-        found = client.models.terms(model, version, label, limit)
+    found = connect().models.terms(model, version, label, limit)
     rows = [(*_reported(for_it), *_reported(against)) for for_it, against in zip_longest(found.lifting, found.lowering)]
     print_result(found, table(["for it", "weight", "against it", "weight"], rows), json)
 
@@ -127,13 +125,13 @@ def thresholds(
     json: Json = False,
 ) -> None:
     """Show precision against coverage of a version with probabilities; twenty thresholds, all with --json."""
-    with Client() as client:
-        if version is None:
-            latest = client.models.get(model).latest
-            if latest is None:
-                raise ClientError(f"The model {model!r} has no version yet")
-            version = latest.version
-        found = client.models.thresholds(model, version)
+    client = connect()
+    if version is None:
+        latest = client.models.get(model).latest
+        if latest is None:
+            raise ClientError(f"The model {model!r} has no version yet")
+        version = latest.version
+    found = client.models.thresholds(model, version)
     points = found.points
     chosen = (
         sorted({round(k * (len(points) - 1) / (_THRESHOLDS_SHOWN - 1)) for k in range(_THRESHOLDS_SHOWN)})

@@ -281,7 +281,7 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
         if found is not None:
             found.update(reported.get(found["label"], _NOTHING))
     if isinstance(loaded.features, OF_TABLES):
-        unknown = loaded.features.unknown(instance)
+        unknown = loaded.features.terms.unknown(instance)
         if unknown:
             answer["unknown"] = unknown
     path, subtree = model.explain(*row, int(best[0]))

@@ -322,6 +322,13 @@ class Transport:
         )
 
 
+class Resource:
+    """A part of the client, which asks the service by the client's connection."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+
 def _json(body: Any) -> bytes:
     """A request's JSON; raises ClientError where it has a number that JSON cannot write."""
     try:

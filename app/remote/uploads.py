@@ -7,7 +7,7 @@ from pathlib import Path
 from app.datasets.schemas import NewUpload, PartialUpload
 from app.remote.errors import ClientError, ConflictError, UnreachableError, UploadInterruptedError
 from app.remote.progress import Update
-from app.remote.transport import Transport
+from app.remote.transport import Resource
 
 PIECE_BYTES = 8 << 20
 # a smaller file is sent at once
@@ -15,11 +15,8 @@ FROM_BYTES = 32 << 20
 _ATTEMPTS = 5
 
 
-class Uploads:
+class Uploads(Resource):
     """Uploads in pieces, which the service keeps for a while."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def begin(self, size_bytes: int) -> PartialUpload:
         """A file of so many bytes, of which none has come."""

@@ -7,7 +7,7 @@ from typing import Literal
 from app.jobs.client import Job, job_of
 from app.jobs.schemas import Job as JobBody
 from app.remote.files import post_file, receive_file
-from app.remote.transport import Transport
+from app.remote.transport import Resource
 from app.reviews.schemas import (
     ClaimedRows,
     ClaimRequest,
@@ -25,11 +25,8 @@ from app.reviews.schemas import (
 from app.schemas import Page
 
 
-class Reviews:
+class Reviews(Resource):
     """Queues of rows that people decide."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def create(
         self, name: str, job: str, sure_share: float = 0.0, seed: int = 0, opinions: Literal[1, 2] = 1

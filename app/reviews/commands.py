@@ -5,7 +5,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.output import Json, console, number, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
@@ -33,15 +33,13 @@ _LONGEST = 60
 @fields_of(ReviewRequest, arguments=["name", "job"])
 def create(json: Json = False, **given: Any) -> None:
     """Create a queue of the rows of a prediction job that are not sure."""
-    with Client() as client:
-        _show(client.reviews.create(**build_request(ReviewRequest, given)), json)
+    _show(connect().reviews.create(**build_request(ReviewRequest, given)), json)
 
 
 @reviews.command("list")
 def list_(json: Json = False) -> None:
     """List the newest queues."""
-    with Client() as client:
-        page = client.reviews.list()
+    page = connect().reviews.list()
     rows = [
         (
             each.name,
@@ -59,15 +57,13 @@ def list_(json: Json = False) -> None:
 @reviews.command()
 def show(review: Ref, json: Json = False) -> None:
     """Show a queue with its progress, the agreement of people, and the measured precision of sure rows."""
-    with Client() as client:
-        _show(client.reviews.get(review), json)
+    _show(connect().reviews.get(review), json)
 
 
 @reviews.command()
 def delete(review: Ref) -> None:
     """Delete a queue with its rows and decisions."""
-    with Client() as client:
-        client.reviews.delete(review)
+    connect().reviews.delete(review)
 
 
 @reviews.command()
@@ -81,8 +77,7 @@ def rows(
     json: Json = False,
 ) -> None:
     """List rows of a queue, the least sure first."""
-    with Client() as client:
-        page = client.reviews.rows(review, cast(State | None, state), after)
+    page = connect().reviews.rows(review, cast(State | None, state), after)
     if json:
         print_json(page)
         return
@@ -95,8 +90,7 @@ def rows(
 @fields_of(ClaimRequest)
 def claim(review: Ref, json: Json = False, **given: Any) -> None:
     """Claim rows for some minutes; nobody else gets them meanwhile."""
-    with Client() as client:
-        found = client.reviews.claim(review, **build_request(ClaimRequest, given))
+    found = connect().reviews.claim(review, **build_request(ClaimRequest, given))
     if json:
         print_json(list(found))
         return
@@ -109,8 +103,7 @@ def release(
     rows: Annotated[list[int], typer.Argument(metavar="ROW...", help="Numbers of the rows in the dataset, from 0.")],
 ) -> None:
     """Give claimed rows back before their leases end."""
-    with Client() as client:
-        client.reviews.release(review, rows)
+    connect().reviews.release(review, rows)
 
 
 @reviews.command()
@@ -122,8 +115,7 @@ def labels(
     json: Json = False,
 ) -> None:
     """Search the labels that the rows can have."""
-    with Client() as client:
-        found = client.reviews.labels(review, search, limit, language)
+    found = connect().reviews.labels(review, search, limit, language)
     shown = [(each.label, each.name, " › ".join(each.path)) for each in found.labels]
     print_result(found, table(["label", "name", "below"], shown), json)
 
@@ -149,8 +141,7 @@ def decide(
     if bool(given) + empty + skip != 1:
         raise typer.BadParameter("give labels, --empty or --skip", param_hint="LABEL")
     decision = None if skip else given[0] if len(given) == 1 else given
-    with Client() as client:
-        found = client.reviews.decide(review, row, decision, comment, revision)
+    found = connect().reviews.decide(review, row, decision, comment, revision)
     if json:
         print_json(found)
         return
@@ -174,8 +165,7 @@ def export(
     ] = "xlsx",
 ) -> None:
     """Save the rows as a workbook with a column for decisions, or as tasks for Label Studio; import decides them."""
-    with Client() as client:
-        n_bytes = client.reviews.save_sheet(review, file, cast(State | None, state), cast(SheetFormat, format))
+    n_bytes = connect().reviews.save_sheet(review, file, cast(State | None, state), cast(SheetFormat, format))
     console(False).print(f"{n_bytes} bytes: {file}")
 
 
@@ -197,8 +187,7 @@ def import_(
     json: Json = False,
 ) -> None:
     """Record the decisions of an edited workbook or of Label Studio's export, and list what was not understood."""
-    with Client() as client:
-        found = client.reviews.import_decisions(review, file, new_labels)
+    found = connect().reviews.import_decisions(review, file, new_labels)
     if json:
         print_json(found)
         return
@@ -221,10 +210,9 @@ def append(
     **given: Any,
 ) -> None:
     """Append decided rows to a dataset, as a new version; each row is appended once."""
-    with Client() as client:
-        job = client.reviews.append(review, **build_request(DecidedRowsRequest, given))
-        if watch:
-            job = watch_job(job, console(json))
+    job = connect().reviews.append(review, **build_request(DecidedRowsRequest, given))
+    if watch:
+        job = watch_job(job, console(json))
     show_job(job, json)
 
 
@@ -237,8 +225,7 @@ def undo(
     json: Json = False,
 ) -> None:
     """Withdraw your own decision of a row."""
-    with Client() as client:
-        found = client.reviews.undo(review, row, revision, minutes)
+    found = connect().reviews.undo(review, row, revision, minutes)
     if json:
         print_json(found)
         return

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.reviews.schemas import Alternative, Opinion, ReviewRow, ReviewRowPage
 from app.store import tables
 from app.store.db import db_now, reading
-from app.store.lookup import by_ref, moment, moment_or_none
+from app.store.lookup import by_ref, moment_or_none, to_schema
 from app.store.scope import scope_of
 
 R, O = tables.ReviewRow, tables.ReviewOpinion
@@ -91,14 +91,7 @@ def _shown_row(
         claimed_until=moment_or_none(row.lease_until) if live else None,
         job=row.job_id,
         opinions=[
-            Opinion(
-                person=each.person,
-                label=None if sets or not each.labels else each.labels[0],
-                labels=each.labels,
-                comment=each.comment,
-                arbiter=each.arbiter,
-                decided_at=moment(each.decided_at),
-            )
+            to_schema(Opinion, each, label=None if sets or not each.labels else each.labels[0])
             for each in given
             if everyones or each.person == person
         ],

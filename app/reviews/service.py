@@ -21,7 +21,7 @@ from app.reviews.schemas import Review, ReviewRequest
 from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
-from app.store.lookup import by_id, by_ref, moment, newest, require_owner
+from app.store.lookup import by_id, by_ref, newest, require_owner, to_schema
 
 _AT_ONCE = 1000
 
@@ -135,20 +135,11 @@ def _separator(session: Session, job: tables.Job, rows: Sequence[dict[str, Any]]
 
 def _show(session: Session, row: tables.Review) -> Review:
     n_rows = select(func.count()).select_from(tables.ReviewRow).where(tables.ReviewRow.review_id == row.id)
-    return Review(
-        id=row.id,
-        name=row.name,
-        owner=row.owner,
+    return to_schema(
+        Review,
+        row,
         job=row.job_id,
-        model=row.model,
-        version=row.version,
         dataset=row.dataset_id,
-        dataset_version=row.dataset_version,
-        sure_share=row.sure_share,
-        seed=row.seed,
-        opinions=row.opinions,
-        label_separator=row.label_separator,
-        created_at=moment(row.created_at),
         n_rows=session.scalars(n_rows).one(),
         states=progress.states(session, row.id),
         people=progress.people(session, row.id),

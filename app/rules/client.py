@@ -6,17 +6,14 @@ from typing import Any, Literal
 from app.jobs.client import Job, job_of
 from app.jobs.schemas import Job as JobBody
 from app.predictions.client import Instance
-from app.remote.transport import Transport
+from app.remote.transport import Resource
 from app.rules.schemas import Feedback as FeedbackBody
 from app.rules.schemas import Rule, RuleRun
 from app.schemas import Page
 
 
-class Rules:
+class Rules(Resource):
     """What starts trainings by itself."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def create(self, name: str, model: str, **options: Any) -> Rule:
         """Make a rule.
@@ -62,11 +59,8 @@ class Rules:
         return self._transport.get(Page[RuleRun], f"/rules/{rule}/runs", page_size=page_size, page_token=page_token)
 
 
-class Feedback:
+class Feedback(Resource):
     """The right labels of what models have answered."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def report(
         self,

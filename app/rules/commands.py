@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 import orjson
 import typer
 
-from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.instances import Instance, one_instance
 from app.command_line.output import Json, console, number, option, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of
@@ -39,15 +39,13 @@ def create(
             request["training"] = orjson.loads(training.read_bytes())
         except (OSError, orjson.JSONDecodeError) as error:
             raise typer.BadParameter(f"{training} is not a JSON file: {error}", param_hint="--training") from None
-    with Client() as client:
-        _show(client.rules.create(**request), json)
+    _show(connect().rules.create(**request), json)
 
 
 @rules.command("list")
 def list_(json: Json = False) -> None:
     """List the newest rules."""
-    with Client() as client:
-        page = client.rules.list()
+    page = connect().rules.list()
     rows = [
         (rule.name, rule.model, _starts(rule), _alias(rule), _last(rule), "on" if rule.enabled else "off")
         for rule in page.items
@@ -58,36 +56,31 @@ def list_(json: Json = False) -> None:
 @rules.command()
 def show(rule: Ref, json: Json = False) -> None:
     """Show one rule."""
-    with Client() as client:
-        _show(client.rules.get(rule), json)
+    _show(connect().rules.get(rule), json)
 
 
 @rules.command()
 def enable(rule: Ref, json: Json = False) -> None:
     """Enable a rule."""
-    with Client() as client:
-        _show(client.rules.enable(rule), json)
+    _show(connect().rules.enable(rule), json)
 
 
 @rules.command()
 def disable(rule: Ref, json: Json = False) -> None:
     """Disable a rule."""
-    with Client() as client:
-        _show(client.rules.enable(rule, False), json)
+    _show(connect().rules.enable(rule, False), json)
 
 
 @rules.command()
 def delete(rule: Ref) -> None:
     """Delete a rule and the list of its runs."""
-    with Client() as client:
-        client.rules.delete(rule)
+    connect().rules.delete(rule)
 
 
 @rules.command()
 def start(rule: Ref, json: Json = False) -> None:
     """Start a rule now."""
-    with Client() as client:
-        run = client.rules.start(rule)
+    run = connect().rules.start(rule)
     if json:
         print_json(run)
     else:
@@ -97,8 +90,7 @@ def start(rule: Ref, json: Json = False) -> None:
 @rules.command()
 def runs(rule: Ref, json: Json = False) -> None:
     """List the runs of a rule, newest first, with the reason for each promotion decision."""
-    with Client() as client:
-        page = client.rules.runs(rule)
+    page = connect().rules.runs(rule)
     if json:
         print_json(page)
     else:
@@ -179,8 +171,7 @@ def report(
 ) -> None:
     """Submit the correct labels of one instance; `""` alone is the empty set."""
     given = one_instance(text, instance)
-    with Client() as client:
-        reported = client.feedback.report(model, given, [] if labels == [""] else labels, version, answer, note)
+    reported = connect().feedback.report(model, given, [] if labels == [""] else labels, version, answer, note)
     _feedback_show(reported, json)
 
 
@@ -194,8 +185,7 @@ def feedback_list_(
     json: Json = False,
 ) -> None:
     """List the newest feedback to a model."""
-    with Client() as client:
-        page = client.feedback.list(model, waiting=waiting)
+    page = connect().feedback.list(model, waiting=waiting)
     rows = [
         (each.id, each.version, ", ".join(each.labels), _shown(each), each.key, each.job, f"{each.created_at:%F %T}")
         for each in page.items
@@ -206,15 +196,13 @@ def feedback_list_(
 @feedback.command("show")
 def feedback_show(model: Model, id: Report, json: Json = False) -> None:
     """Show one report."""
-    with Client() as client:
-        _feedback_show(client.feedback.get(model, id), json)
+    _feedback_show(connect().feedback.get(model, id), json)
 
 
 @feedback.command("delete")
 def feedback_delete(model: Model, id: Report) -> None:
     """Delete a report; a dataset row made from it remains."""
-    with Client() as client:
-        client.feedback.delete(model, id)
+    connect().feedback.delete(model, id)
 
 
 @feedback.command("append")
@@ -226,10 +214,9 @@ def append_rows(
     json: Json = False,
 ) -> None:
     """Append pending feedback to a dataset, as a new version."""
-    with Client() as client:
-        job = client.feedback.append_rows(model, dataset, cast(Any, part))
-        if watch:
-            job = watch_job(job, console(json))
+    job = connect().feedback.append_rows(model, dataset, cast(Any, part))
+    if watch:
+        job = watch_job(job, console(json))
     print_result(job, table(["job", job.id], [("kind", job.kind), ("state", job.state)]), json)
 
 

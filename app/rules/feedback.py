@@ -18,7 +18,7 @@ from app.rules.schemas import Feedback, FeedbackRequest
 from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
-from app.store.lookup import by_id, moment, newest, require_owner
+from app.store.lookup import by_id, newest, require_owner, to_schema
 
 F, J = tables.Feedback, tables.Job
 _ENDED = ("failed", "cancelled")
@@ -181,15 +181,4 @@ def _appended() -> ColumnElement[bool]:
 
 
 def _show(row: tables.Feedback, model: str) -> Feedback:
-    return Feedback(
-        id=row.id,
-        model=model,
-        version=row.number,
-        answer=row.answer,
-        key=row.owner,
-        instance=row.instance,
-        labels=row.labels,
-        note=row.note,
-        job=row.job_id,
-        created_at=moment(row.created_at),
-    )
+    return to_schema(Feedback, row, model=model, version=row.number, key=row.owner, job=row.job_id)

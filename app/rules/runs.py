@@ -10,12 +10,12 @@ from app.access import audit
 from app.errors import Conflict
 from app.rules import feedback
 from app.rules.cron import next_moment
-from app.rules.schemas import Decision, RuleRun
+from app.rules.schemas import RuleRun
 from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
 from app.store.failures import isolated
-from app.store.lookup import by_id, by_ref, moment, moment_or_none, newest
+from app.store.lookup import by_id, by_ref, newest, to_schema
 
 Cause = Literal["time", "feedback", "asked"]
 
@@ -139,21 +139,4 @@ def _of(rule: tables.Rule) -> Any:
 
 
 def _show(row: tables.RuleRun, rule: str) -> RuleRun:
-    return RuleRun.model_validate(
-        {
-            "id": row.id,
-            "rule": rule,
-            "cause": row.cause,
-            "stage": row.stage,
-            "append_job": row.append_job,
-            "train_job": row.train_job,
-            "evaluations": row.evaluations or [],
-            "dataset_version": row.dataset_version,
-            "version": row.version,
-            "outcome": row.outcome,
-            "decision": None if row.decision is None else Decision.model_validate(row.decision),
-            "error": row.error,
-            "created_at": moment(row.created_at),
-            "finished_at": moment_or_none(row.finished_at),
-        }
-    )
+    return to_schema(RuleRun, row, rule=rule, evaluations=row.evaluations or [])

@@ -20,7 +20,7 @@ from app.rules.schemas import Promotion, Rule, RuleRequest
 from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
-from app.store.lookup import by_ref, moment, moment_or_none, newest, require_owner
+from app.store.lookup import by_ref, newest, require_owner, to_schema
 
 R = tables.Rule
 # of one workspace: each sweep of each worker looks at all of them
@@ -196,24 +196,7 @@ def _show(session: Session, rows: Sequence[tables.Rule]) -> list[Rule]:
     models = _names(session, {row.model_id for row in rows})
     latest = rule_runs.latest(session, rows)
     return [
-        Rule(
-            id=row.id,
-            name=row.name,
-            owner=row.owner,
-            model=models[row.model_id],
-            dataset=row.dataset_id,
-            training=row.training,
-            warm=row.warm,
-            cron=row.cron,
-            time_zone=row.time_zone,
-            feedback=row.feedback,
-            feedback_rows=row.feedback_rows,
-            promote=None if row.promote is None else Promotion.model_validate(row.promote),
-            enabled=row.enabled,
-            due_at=moment_or_none(row.due_at),
-            latest_run=latest.get(row.id),
-            created_at=moment(row.created_at),
-        )
+        to_schema(Rule, row, model=models[row.model_id], dataset=row.dataset_id, latest_run=latest.get(row.id))
         for row in rows
     ]
 

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from app.config import settings
+from app.store.corpus import Corpus, open_corpus
 from app.store.db import new_id
 from app.store.files import Files
 
@@ -40,6 +41,11 @@ def local_copy(store: Files, path: str) -> Files:
         os.utime(target)
         _shrink(root, target)
     return cache
+
+
+def cached_corpus(store: Files, path: str) -> Corpus:
+    """The rows of a dataset's version, mapped from this machine's own disk; raises as :func:`local_copy`."""
+    return open_corpus(local_copy(store, path), path)
 
 
 def _shrink(root: Path, kept: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
 from sqlalchemy import Select, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 from sqlalchemy.orm.interfaces import ORMOption
@@ -16,7 +17,9 @@ from app.schemas import NAME_PATTERN
 from app.store import tables
 from app.store.scope import scope_of
 from app.store.tables import Owned
+from app.store.tables.base import Table
 
+B = TypeVar("B", bound=BaseModel)
 Row = TypeVar(
     "Row",
     tables.AuditEntry,
@@ -113,6 +116,20 @@ def check_name(name: str) -> None:
             "the name is not valid in URLs",
             [Item("1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit", "/name")],
         )
+
+
+def to_schema(schema: type[B], row: Table, **others: Any) -> B:
+    """A row as the API shows it: fields that are called as columns have their values, and ``others`` their own.
+
+    Columns whose names end in ``at`` are seconds since 1970, and become times in UTC.
+    """
+    values = {
+        name: getattr(row, name)
+        for name in schema.model_fields
+        if name in row.__mapper__.columns and name not in others
+    }
+    times = {name: moment_or_none(value) for name, value in values.items() if name.rpartition("_")[2] == "at"}
+    return schema(**values | times | others)
 
 
 def moment(seconds: Any) -> datetime:

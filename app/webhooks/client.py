@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 
-from app.remote.transport import Transport
+from app.remote.transport import Resource
 from app.schemas import Page
 from app.webhooks.schemas import Delivery, Event, NewWebhook, Webhook
 
 
-class Webhooks:
+class Webhooks(Resource):
     """URLs that get events."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def create(self, name: str, url: str, events: Sequence[Event]) -> NewWebhook:
         """Create a webhook; its secret is in this answer and nowhere else.

@@ -4,7 +4,7 @@ from typing import Annotated, cast, get_args
 
 import typer
 
-from app.client import Client
+from app.command_line.connection import connect
 from app.command_line.output import Json, console, print_json, print_result, table
 from app.webhooks.schemas import Event, NewWebhook, Webhook
 
@@ -23,16 +23,14 @@ def create(
     json: Json = False,
 ) -> None:
     """Create a webhook; its secret is shown only once."""
-    with Client() as client:
-        made = client.webhooks.create(name, url, cast(list[Event], events))
+    made = connect().webhooks.create(name, url, cast(list[Event], events))
     _show(made, json)
 
 
 @webhooks.command("list")
 def list_(json: Json = False) -> None:
     """List the newest webhooks, without their secrets."""
-    with Client() as client:
-        page = client.webhooks.list()
+    page = connect().webhooks.list()
     rows = [(each.name, each.url, ", ".join(each.events), each.n_waiting, each.n_failed) for each in page.items]
     print_result(page, table(["name", "url", "events", "waiting", "failed"], rows), json)
 
@@ -40,27 +38,21 @@ def list_(json: Json = False) -> None:
 @webhooks.command()
 def show(webhook: Ref, json: Json = False) -> None:
     """Show a webhook, without its secret."""
-    with Client() as client:
-        found = client.webhooks.get(webhook)
+    found = connect().webhooks.get(webhook)
     _show(found, json)
 
 
 @webhooks.command()
 def delete(webhook: Ref, json: Json = False) -> None:
     """Delete a webhook with its deliveries; nothing more is sent."""
-    with Client() as client:
-        client.webhooks.delete(webhook)
-    if json:
-        print_json({"deleted": webhook})
-    else:
-        console(json).print(f"Deleted {webhook}", markup=False)
+    connect().webhooks.delete(webhook)
+    print_result({"deleted": webhook}, f"Deleted {webhook}", json)
 
 
 @webhooks.command()
 def rotate(webhook: Ref, json: Json = False) -> None:
     """Replace the secret, which is shown only once; the former one signs deliveries as well for 24 hours."""
-    with Client() as client:
-        made = client.webhooks.rotate_secret(webhook)
+    made = connect().webhooks.rotate_secret(webhook)
     _show(made, json)
 
 
@@ -71,12 +63,8 @@ def retry(
     json: Json = False,
 ) -> None:
     """Send a delivery again immediately, even if it failed for good or succeeded."""
-    with Client() as client:
-        found = client.webhooks.retry(webhook, delivery)
-    if json:
-        print_json(found)
-    else:
-        console(json).print(f"Waiting: {found.id}", markup=False)
+    found = connect().webhooks.retry(webhook, delivery)
+    print_result(found, f"Waiting: {found.id}", json)
 
 
 @webhooks.command()
@@ -86,8 +74,7 @@ def deliveries(
     json: Json = False,
 ) -> None:
     """List deliveries, newest first."""
-    with Client() as client:
-        page = client.webhooks.deliveries(webhook, page_size=limit)
+    page = connect().webhooks.deliveries(webhook, page_size=limit)
     rows = [
         (each.id, f"{each.created_at.astimezone():%Y-%m-%d %H:%M:%S}", each.event, each.state, each.attempts,
          each.status, each.error)

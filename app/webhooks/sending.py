@@ -11,7 +11,7 @@ import secrets
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 from app import outbound
 from app.config import settings
@@ -96,15 +96,8 @@ def send(url: str, secrets: Sequence[str], id: str, timestamp: int, body: bytes)
 
 def _allowed(url: str) -> SplitResult:
     """The parts of a URL that the settings allow; raises RefusedError."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise RefusedError(f"not a URL: {error}") from None
-    if parts.scheme not in ("https", "http") or not host or not url.isascii() or not url.isprintable() or " " in url:
-        raise RefusedError("expected a URL such as https://hooks.example.org/path, in ASCII")
-    if parts.username is not None or parts.password is not None or parts.fragment:
-        raise RefusedError("a URL of a webhook has no user, password or fragment")
+    parts = outbound.parts_of(url, ("https", "http"), "a URL such as https://hooks.example.org/path")
+    host = parts.hostname or ""
     if parts.scheme == "http" and not settings().webhook_private:
         raise RefusedError("http is not encrypted; give an https URL, or set POLYMARGIN_WEBHOOK_PRIVATE")
     names = [name.strip().lower() for name in settings().webhook_hosts.split(",") if name.strip()]

@@ -11,7 +11,7 @@ from app.errors import Conflict, NotFound
 from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
-from app.store.lookup import by_ref, moment, moment_or_none, newest
+from app.store.lookup import by_ref, moment, newest, to_schema
 from app.webhooks.schemas import Delivery, NewWebhook, Webhook, WebhookRequest
 from app.webhooks.sending import check_url, new_secret
 
@@ -114,13 +114,9 @@ def _show(session: Session, rows: Sequence[tables.Webhook]) -> list[Webhook]:
     query = select(D.webhook_id, D.state, func.count()).where(D.webhook_id.in_([row.id for row in rows]))
     counts = {(id, state): n for id, state, n in session.execute(query.group_by(D.webhook_id, D.state))}
     return [
-        Webhook(
-            id=row.id,
-            name=row.name,
-            owner=row.owner,
-            url=row.url,
-            events=row.events,
-            created_at=moment(row.created_at),
+        to_schema(
+            Webhook,
+            row,
             n_waiting=counts.get((row.id, "waiting"), 0),
             n_failed=counts.get((row.id, "failed"), 0),
         )
@@ -129,17 +125,4 @@ def _show(session: Session, rows: Sequence[tables.Webhook]) -> list[Webhook]:
 
 
 def _delivery(row: tables.WebhookDelivery) -> Delivery:
-    return Delivery.model_validate(
-        {
-            "id": row.id,
-            "event": row.event,
-            "payload": row.payload,
-            "state": row.state,
-            "attempts": row.attempts,
-            "next_attempt_at": moment(row.due_at) if row.state == "waiting" else None,
-            "status": row.status,
-            "error": row.error,
-            "created_at": moment(row.created_at),
-            "delivered_at": moment_or_none(row.delivered_at),
-        }
-    )
+    return to_schema(Delivery, row, next_attempt_at=moment(row.due_at) if row.state == "waiting" else None)

@@ -104,11 +104,6 @@ def kind_of(manifest: Mapping[str, Any], name: str = "model") -> type[Model]:
     return kind
 
 
-def stored_record(folder: Path) -> dict[str, Any]:
-    """How the model in a folder was chosen, without loading it; raises ModelError if there is none."""
-    return dict(_manifest(folder).get("record", {}))
-
-
 def _manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_bytes())

@@ -28,47 +28,19 @@ class ReliabilityCurve(NamedTuple):
     accuracy: Floats
 
 
-def log_loss(probabilities_of_true: Floats) -> float:
-    """The mean of ``-log p`` over rows, p the predicted probability of the true label; natural logarithm.
+def log_losses(probabilities_of_true: Floats) -> Floats:
+    """``-log p`` of each row, p the predicted probability of the true label; natural logarithm.
 
     Parameters
     ----------
     probabilities_of_true : float64 array, shape (n_samples,)
         0 of a label that was given none; smaller ones than the machine's precision 2.2e-16 are taken to be that.
 
-    Raises
-    ------
-    ValueError
-        There are no rows, or values are no probabilities.
+    Returns
+    -------
+    float64 array, shape (n_samples,)
     """
-    return float(log_losses(_checked(probabilities_of_true)).mean())
-
-
-def log_losses(probabilities_of_true: Floats) -> Floats:
-    """``-log p`` of each row, as :func:`log_loss` has it; float64 array, shape (n_samples,)."""
     return np.asarray(-np.log(np.maximum(probabilities_of_true, np.finfo(np.float64).eps)))
-
-
-def brier(probabilities_of_true: Floats, sums_of_squares: Floats) -> float:
-    """The multi-class Brier score, of Brier 1950: the mean over rows of ``sum_c (p_c - [c is true])^2``, from 0 to 2.
-
-    Of two classes it is twice what scikit-learn's ``brier_score_loss`` gives for one of them. The sum is
-    ``sum_c p_c^2 - 2 p + 1``, p the probability of the true label, so that no matrix of all probabilities is needed.
-
-    Parameters
-    ----------
-    probabilities_of_true : float64 array, shape (n_samples,)
-        0 of a label that was given none.
-    sums_of_squares : float64 array, shape (n_samples,)
-        ``sum_c p_c^2`` over all classes.
-
-    Raises
-    ------
-    ValueError
-        There are no rows, or values are no probabilities.
-    """
-    p = _checked(probabilities_of_true)
-    return float((np.asarray(sums_of_squares, np.float64) - 2 * p + 1).mean())
 
 
 def expected_calibration_error(confidence: Floats, correct: Bools, bins: int = BINS) -> tuple[float, ReliabilityCurve]:

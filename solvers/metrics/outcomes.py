@@ -259,6 +259,7 @@ class Outcomes:
         reported = self.evaluation.probabilities
         if reported is not None:
             self.rows.measure("log_loss", 0, self.rows.column(log_losses(reported.of_true)))
+            # sum_c (p_c - [c is true])^2 (Brier 1950), without a matrix of all probabilities
             self.rows.measure("brier", 0, self.rows.column(reported.squares - 2 * reported.of_true + 1))
 
     def _own_sets(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:

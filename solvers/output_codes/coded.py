@@ -1,14 +1,14 @@
 """What methods over the columns of a code share: which code, and what it takes."""
 
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from solvers.core.base import Solver, State
-from solvers.core.base_method import BaseMethodParams, check_base_method
-from solvers.core.machine import Machine
+from solvers.core.base import ParamsError, Solver, State
+from solvers.core.machine import Machine, SingleLabelParams
 from solvers.core.memory import limit_bytes
+from solvers.core.methods import all_methods, parse, unknown_method
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.numerics.array_types import Floats
@@ -26,8 +26,24 @@ from solvers.output_codes.columns.training import (
 FIXED = ("one_vs_rest", "all_pairs", "exhaustive")
 
 
-class CodedParams(BaseMethodParams):
-    """Which code the columns are of, beside the base method that trains them."""
+class CodedParams(SingleLabelParams):
+    """Which code the columns are of, and the base method that trains them, which is any other."""
+
+    inherited: ClassVar[tuple[str, ...]] = ("C", "tol", "max_epochs", "bias", "memory_mb")
+
+    tol: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        default=None, description="Stop each part at this relative duality gap; the default is that of the base method."
+    )
+    max_epochs: Annotated[int, Field(ge=1, le=10**9)] | None = Field(
+        default=None,
+        description="Stop each part after this many passes even if it has not converged; the default is that of "
+        "the base method.",
+    )
+    base: str = Field(default="one_vs_rest", description="Method that trains the binary machine of each column.")
+    base_params: dict[str, Any] = Field(
+        default={},
+        description="Parameters of the base method; they replace its defaults and what it inherits from this method.",
+    )
 
     code: Family = Field(
         default="one_vs_rest", description="Family of the code matrix; exhaustive supports up to 11 classes."
@@ -59,6 +75,17 @@ class CodedParams(BaseMethodParams):
                 f"only random and bch codes accept n_columns; {what} determines the number of columns itself"
             )
         return n_columns
+
+    def base_settings(self, method: type[Solver[Any]]) -> dict[str, Any]:
+        """The base method's parameters: of the inherited ones those given that it has, then those given for it."""
+        has = method.Params.model_fields
+        handed = {name: getattr(self, name) for name in self.inherited if name in has}
+        return {name: value for name, value in handed.items() if value is not None} | self.base_params
+
+    def base_solver(self, *, seed: int, threads: int = 1) -> Solver[Any]:
+        """A new solver of the base method."""
+        method = all_methods()[self.base]
+        return method(method.Params.model_validate(self.base_settings(method)), seed=seed, threads=threads)
 
 
 C = TypeVar("C", bound=CodedParams)
@@ -126,3 +153,29 @@ class Coded(Machine[C]):
         """The machines of the columns of ``code``, to be trained."""
         build = partial(self.params.base_solver, seed=self.seed)
         return training_of(problem, code, build, self.threads, confidence, self.at_once_bytes())
+
+
+def can_be_base(method: type[Solver[Any]]) -> bool:
+    """Whether a method can be a base method: it learns flat labels, and trains no other methods itself."""
+    return method.handles.flat and method.parts != "columns" and not method.chooses
+
+
+def check_base_method(params: CodedParams) -> None:
+    """Raise ParamsError if there is no such base method, or it does not take the parameters that it is given."""
+    method = all_methods().get(params.base)
+    if method is None:
+        raise ParamsError([("/base", unknown_method(params.base))])
+    if not can_be_base(method):
+        fault = f"{params.base} cannot be a base method: it takes no flat labels, or trains other methods itself"
+        raise ParamsError([("/base", fault)])
+    has, own = method.Params.model_fields, type(params).model_fields
+    lost = [name for name in params.inherited if name not in has and getattr(params, name) != own[name].default]
+    if lost:
+        raise ParamsError([(f"/{name}", f"{params.base} has no such parameter to pass it to") for name in lost])
+    try:
+        parse(method, params.base_settings(method))
+    except ParamsError as error:
+        inherited = set(params.inherited) - set(params.base_params)
+        raise ParamsError(
+            [(at if at.split("/")[1] in inherited else f"/base_params{at}", what) for at, what in error.items]
+        ) from None

@@ -11,7 +11,7 @@ over these:
 A part of the budget is for rows whose best class has few rows: one per class and round, the rarest class first.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,21 +26,6 @@ SPREAD, MOST_SPREAD = 3, 50_000
 _FOLDED = 256
 # clusters whose first centres are spread over the rows
 _SPREAD_CENTRES = 1000
-
-
-class NextRows(NamedTuple):
-    """Rows to label, in the order in which they are worth it.
-
-    Attributes
-    ----------
-    places : int64 array, shape (n_chosen,)
-        Among the rows that were given.
-    n_few : int
-        The first so many were chosen because their best class has few rows.
-    """
-
-    places: Ints
-    n_few: int
 
 
 def margins(values: AnyFloats, first: Ints, *, probabilities: bool) -> Floats32:

@@ -142,16 +142,7 @@ def _softmax(scores, begin, true, weights):  # type: ignore[no-untyped-def]
     for i in range(len(begin) - 1):
         if weights[i] == 0.0:
             continue
-        highest = -np.inf
-        for z in range(begin[i], begin[i + 1]):
-            if not true[z]:
-                highest = max(highest, scores[z])
-        mass = 0.0
-        for z in range(begin[i], begin[i + 1]):
-            if not true[z]:
-                mass += np.exp(scores[z] - highest)
-        # the log of the false ones' sum
-        rest = highest + np.log(mass)
+        rest = _log_sum_of_false(scores, true, begin[i], begin[i + 1])
         share = 0.0
         for y in range(begin[i], begin[i + 1]):
             if true[y]:
@@ -168,6 +159,18 @@ def _softmax(scores, begin, true, weights):  # type: ignore[no-untyped-def]
             if not true[z]:
                 slope[z] = share * np.exp(scores[z] - rest)
     return total, slope
+
+
+@njit(inline="always")
+def _log_sum_of_false(scores, true, begin, end):  # type: ignore[no-untyped-def]
+    highest, mass = -np.inf, 0.0
+    for z in range(begin, end):
+        if not true[z]:
+            highest = max(highest, scores[z])
+    for z in range(begin, end):
+        if not true[z]:
+            mass += np.exp(scores[z] - highest)
+    return highest + np.log(mass)
 
 
 def _softmax_hessian(lists: Lists, weights: Floats) -> Callable[[Floats], Floats]:
@@ -209,15 +212,7 @@ def _curvature(scores, begin, true, weights):  # type: ignore[no-untyped-def]
     for i in range(len(begin) - 1):
         if weights[i] == 0.0:
             continue
-        highest = -np.inf
-        for z in range(begin[i], begin[i + 1]):
-            if not true[z]:
-                highest = max(highest, scores[z])
-        mass = 0.0
-        for z in range(begin[i], begin[i + 1]):
-            if not true[z]:
-                mass += np.exp(scores[z] - highest)
-        rest = highest + np.log(mass)
+        rest = _log_sum_of_false(scores, true, begin[i], begin[i + 1])
         for y in range(begin[i], begin[i + 1]):
             if true[y]:
                 miss = 1.0 / (1.0 + np.exp(min(700.0, scores[y] - rest)))

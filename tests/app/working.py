@@ -1,6 +1,11 @@
 """Datasets and models as a worker makes them, in this process."""
 
+import io
+import json
+import subprocess
+import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,3 +102,25 @@ def evaluate(client: TestClient, **request: object) -> str:
     id: str = response.json()["id"]
     run(id)
     return id
+
+
+_SCRIPT = """
+import sys; sys.path.insert(0, sys.argv[1]); import json, load
+found = load.Classifier(sys.argv[1] + '/model.npz')
+asked = json.load(open(sys.argv[1] + '/asked.json'))
+print(json.dumps([found.predict(asked).tolist(), found.decision_function(asked).max(axis=1).tolist()]))
+assert 'app' not in sys.modules
+"""
+
+
+def scripted_answers(client: TestClient, model: str, asked: list[Any], folder: Path) -> tuple[list[str], list[float]]:
+    """Labels and scores by the script in the archive of a model's first version, which knows nothing of the service."""
+    archive = client.get(f"/api/v1/models/{model}/versions/1/export").content
+    (folder / "model.npz").write_bytes(archive)
+    (folder / "load.py").write_bytes(zipfile.ZipFile(io.BytesIO(archive)).read("load.py"))
+    (folder / "asked.json").write_text(json.dumps(asked))
+    command = [sys.executable, "-I", "-c", _SCRIPT, str(folder)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    labels, scores = json.loads(done.stdout)
+    return labels, scores

@@ -53,7 +53,12 @@ def in_shards(solver, problem, size, states=None, kind="weights"):
 
 @pytest.mark.parametrize(
     ("size", "k"),
-    [(1, 19), pytest.param(2, 19, marks=pytest.mark.slow), (3, 19), pytest.param(4, 7, marks=pytest.mark.slow)],
+    [
+        pytest.param(1, 19, marks=pytest.mark.slow),
+        pytest.param(2, 19, marks=pytest.mark.slow),
+        (3, 19),
+        pytest.param(4, 7, marks=pytest.mark.slow),
+    ],
 )
 def test_any_number_of_shards_reaches_the_objective_of_scores_and_agrees_on_all_but_the_weights(size, k):
     # of 8 half-shards of 7 classes, one has none, and leaves the others without a partner

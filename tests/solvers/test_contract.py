@@ -124,7 +124,9 @@ def test_permuting_the_classes_permutes_the_scores(name):
     turned = Problem.check(problem.X, turn[problem.y], taxonomy=Taxonomy.from_edges(edges[::-1]))
     maps = []
     for task in (problem, turned):
-        method = solver(name, tol=1e-8, dtype="float64", max_epochs=100_000)
+        # what a finer tolerance of hard margins asks of the machine at a large C, float64 does not have
+        tol = 1e-6 if name == "hard_margin" else 1e-8
+        method = solver(name, tol=tol, dtype="float64", max_epochs=100_000)
         maps.append(shape_of(method.model(task, last_of(method.steps(task)).state), task))
     np.testing.assert_allclose(maps[1][turn], maps[0], atol=1e-3 * np.abs(maps[0]).max())
 

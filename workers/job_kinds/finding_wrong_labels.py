@@ -12,13 +12,13 @@ from threadpoolctl import threadpool_limits
 from app.curation.schemas import WrongLabelsRequest
 from app.curation.wrong_labels import TRAINING
 from app.datasets import versions as dataset_versions
-from app.errors import Conflict, InvalidInput
+from app.errors import InvalidInput
 from app.formats.labels import PARTS
 from app.hierarchies.version_labels import VersionLabels
 from app.jobs.schemas import TrainRequest
 from app.predictions import batch_predictions
-from app.store.cache import local_copy
-from app.store.corpus import Corpus, open_corpus
+from app.store.cache import cached_corpus
+from app.store.corpus import Corpus
 from app.store.files import Files, files
 from solvers.core.base import Solver
 from solvers.core.model import Model
@@ -96,10 +96,8 @@ def find_wrong_labels(context: JobContext) -> None:
 def _load(context: JobContext, store: Files, training: TrainRequest, request: WrongLabelsRequest) -> _Data:
     context.phase("loading")
     lease = context.lease
-    dataset = context.read(lambda session: dataset_versions.find(session, lease.dataset_id, request.dataset_version))
-    if dataset is None:
-        raise Conflict("the dataset was deleted")
-    corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
+    dataset = context.read(lambda session: dataset_versions.stored(session, lease.dataset_id, request.dataset_version))
+    corpus = cached_corpus(store, dataset.path)
     tree, labels = vocabulary(context, lease.job_id, training)
     corpus, _ = labels.mapped(corpus)
     split = np.zeros(corpus.n_rows, np.int8)

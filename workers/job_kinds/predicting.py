@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from threadpoolctl import threadpool_limits
 
 from app.datasets import versions as dataset_versions
-from app.errors import Conflict, InvalidInput
+from app.errors import InvalidInput
 from app.evaluations.schemas import Part
 from app.features.named_text import OF_TABLES
 from app.formats.label_sets import separator_for
@@ -22,8 +22,8 @@ from app.models.rows import cells, matrix, text_languages
 from app.predictions import batch_predictions, inputs
 from app.predictions.model_cache import LoadedModel, load_version
 from app.predictions.schemas import BatchPredictRequest
-from app.store.cache import local_copy
-from app.store.corpus import Corpus, open_corpus
+from app.store.cache import cached_corpus
+from app.store.corpus import Corpus
 from app.store.files import Files, files
 from workers.job_kinds.answer_files import Answers
 from workers.job_kinds.answer_writers import Inputs, Layout, join, renamed, write_part
@@ -43,12 +43,10 @@ def predict(context: JobContext) -> None:
     store, lease = files(), context.lease
     request = BatchPredictRequest.model_validate(lease.request)
     context.phase("loading")
-    dataset = context.read(lambda session: dataset_versions.find(session, lease.dataset_id, request.dataset_version))
-    if dataset is None:
-        raise Conflict("the dataset was deleted")
+    dataset = context.read(lambda session: dataset_versions.stored(session, lease.dataset_id, request.dataset_version))
     version = context.read(lambda session: models.version(session, request.model, request.version))
     loaded = context.read(lambda session: load_version(session, version))
-    corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
+    corpus = cached_corpus(store, dataset.path)
     rows = rows_of_part(request.part, corpus)
     answers = Answers(loaded, request)
     with threadpool_limits(1):
@@ -152,5 +150,5 @@ def _with_unknown(table: pa.Table, loaded: LoadedModel, corpus: Corpus, rows: ND
     """Predictions of a model on tables, with the values of each row that no training row has."""
     if not isinstance(loaded.features, OF_TABLES):
         return table
-    unknown = loaded.features.unknown_levels(*cells(corpus, rows))
+    unknown = loaded.features.terms.unknown_levels(*cells(corpus, rows))
     return table.append_column("unknown", pa.array(unknown, pa.list_(pa.string())))

@@ -19,8 +19,8 @@ from app.models.schemas import ModelVersion
 from app.predictions import batch_predictions
 from app.predictions.model_cache import LoadedModel, load_version
 from app.predictions.schemas import BatchPredictRequest
-from app.store.cache import local_copy
-from app.store.corpus import Corpus, open_corpus
+from app.store.cache import cached_corpus
+from app.store.corpus import Corpus
 from app.store.files import Files, files
 from solvers.core.model import Model
 from solvers.metrics.ranking import Ranking
@@ -39,12 +39,10 @@ def suggest_rows(context: JobContext) -> None:
     store, lease = files(), context.lease
     request = SuggestRowsRequest.model_validate(lease.request)
     context.phase("loading")
-    dataset = context.read(lambda session: dataset_versions.find(session, lease.dataset_id, request.dataset_version))
-    if dataset is None:
-        raise Conflict("the dataset was deleted")
+    dataset = context.read(lambda session: dataset_versions.stored(session, lease.dataset_id, request.dataset_version))
     version = context.read(lambda session: models.version(session, request.model, request.version))
     loaded = context.read(lambda session: load_version(session, version))
-    corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
+    corpus = cached_corpus(store, dataset.path)
     rows = rows_of_part(request.part, corpus)
     if request.skip_decided:
         decided = context.read(lambda session: curation.decided_rows(session, lease.dataset_id, corpus))
@@ -148,6 +146,6 @@ def _training_rows(context: JobContext, store: Files, loaded: LoadedModel) -> ND
             "the dataset that the version was trained on was deleted, so labels with few rows are unknown; set "
             "few_rows_share to 0"
         )
-    corpus, _ = loaded.labels.mapped(open_corpus(local_copy(store, trained.path), trained.path))
+    corpus, _ = loaded.labels.mapped(cached_corpus(store, trained.path))
     of = dict(zip(corpus.labels, np.bincount(np.asarray(corpus.y), minlength=len(corpus.labels)).tolist(), strict=True))
     return np.array([of.get(label, 0) for label in loaded.model.classes], np.int64)

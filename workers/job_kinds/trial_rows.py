@@ -13,14 +13,14 @@ from scipy.sparse import csr_matrix
 
 from app.datasets import versions as dataset_versions
 from app.datasets.recipe_schemas import TextRecipe
-from app.errors import Conflict, InvalidInput
+from app.errors import InvalidInput
 from app.formats.labels import PARTS
 from app.hierarchies.version_labels import VersionLabels
 from app.jobs.request_schemas import HeldOut, TuneRequest
 from app.jobs.schemas import TrainRequest
 from app.store import tables
-from app.store.cache import local_copy
-from app.store.corpus import Corpus, open_corpus
+from app.store.cache import cached_corpus
+from app.store.corpus import Corpus
 from app.store.files import files
 from solvers.core.base import Solver
 from solvers.core.problem import Problem
@@ -124,9 +124,7 @@ def trial_rows(context: JobContext, request: TuneRequest, recipe: TextRecipe | N
 
 def _load(context: JobContext, request: TuneRequest, recipe: TextRecipe) -> TrialRows:
     lease = context.lease
-    dataset = context.read(lambda session: dataset_versions.find(session, lease.dataset_id, request.dataset_version))
-    if dataset is None:
-        raise Conflict("the dataset is not ready or was deleted")
+    dataset = context.read(lambda session: dataset_versions.stored(session, lease.dataset_id, request.dataset_version))
     shared = {name: getattr(request, name) for name in ("dataset", "model", "hierarchy", "seed", "test_fraction")}
     training = TrainRequest(
         **shared,
@@ -137,7 +135,7 @@ def _load(context: JobContext, request: TuneRequest, recipe: TextRecipe) -> Tria
         unseen_labels="count",
         validation_rows="train",
     )
-    corpus = open_corpus(local_copy(files(), dataset.path), dataset.path)
+    corpus = cached_corpus(files(), dataset.path)
     tree, labels = vocabulary(context, lease.job_id, training)
     corpus, _ = labels.mapped(corpus)
     split = None

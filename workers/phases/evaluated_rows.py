@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from sqlalchemy.orm import Session
 
 from app.datasets import versions as dataset_versions
-from app.errors import Conflict, InvalidInput
+from app.errors import InvalidInput
 from app.evaluations.schemas import EvaluateRequest
 from app.formats.labels import PARTS
 from app.hierarchies.label_checks import named
@@ -25,8 +25,8 @@ from app.models.warm_starts import saved_split
 from app.plurals import counted
 from app.predictions.model_cache import LoadedModel, load_version
 from app.store import tables
-from app.store.cache import local_copy
-from app.store.corpus import Corpus, open_corpus
+from app.store.cache import cached_corpus
+from app.store.corpus import Corpus
 from app.store.files import Files
 from solvers.core.model import Model
 from solvers.labels.label_sets import closed, own_labels
@@ -113,14 +113,12 @@ def evaluated_rows(
         The dataset has no such rows, or its labels and the tree do not fit the model.
     """
     lease = context.lease
-    dataset = context.read(lambda session: dataset_versions.find(session, lease.dataset_id, request.dataset_version))
-    if dataset is None:
-        raise Conflict("the dataset was deleted")
+    dataset = context.read(lambda session: dataset_versions.stored(session, lease.dataset_id, request.dataset_version))
     version = context.read(lambda session: models.version(session, request.model, request.version))
     # on rows that the served model is trained on, its measured twin answers
     measured = lease.dataset_id == version.dataset or dataset.sha256 == version.dataset_sha256
     loaded = context.read(lambda session: load_version(session, version, measured=measured))
-    corpus, _ = loaded.labels.mapped(open_corpus(local_copy(store, dataset.path), dataset.path))
+    corpus, _ = loaded.labels.mapped(cached_corpus(store, dataset.path))
     trained = _trained_on(context, store, version, loaded)
     split = None
     if trained is not None and version.dataset == dataset.dataset_id and corpus.split is None:
@@ -239,7 +237,7 @@ def _trained_on(context: JobContext, store: Files, version: ModelVersion, loaded
     except ValidationError:
         return None
     model = loaded.model
-    corpus, _ = loaded.labels.mapped(open_corpus(local_copy(store, dataset.path), dataset.path))
+    corpus, _ = loaded.labels.mapped(cached_corpus(store, dataset.path))
     if corpus.label_indptr is not None and model.tree is None:
         return None
     folder = context.read(lambda session: models.folder(session, version.id))

@@ -174,9 +174,9 @@ def _of_table(
 
 def _with_weight(features: _OfTable, X: csr_matrix, rows: Rows) -> tuple[_OfTable, csr_matrix]:
     """The features with a weight of vectors that is chosen on some of the training rows, if it is to be chosen."""
-    if features.vector_weight != "auto":
+    if features.terms.vector_weight != "auto":
         return features, X
-    block, weight = features.vectors, 1.0
+    block, weight = features.terms.vectors, 1.0
     if len(block):
         names = features.block() if isinstance(features, NamedTableFeatures) else None
         found = chosen_weight(rows.problem(X, names), block)
@@ -190,13 +190,13 @@ def with_chosen_weight(columns: ColumnRecipe | None, featured: Featured) -> Colu
     """A recipe of columns with the weight of vectors that was chosen for these features."""
     if columns is None or columns.vector_weight != "auto" or not isinstance(featured.features, OF_TABLES):
         return columns
-    return columns.model_copy(update={"vector_weight": featured.features.vector_weight})
+    return columns.model_copy(update={"vector_weight": featured.features.terms.vector_weight})
 
 
 def chosen_text(featured: Featured) -> TextRecipe | None:
     """The recipe of texts that these features have; None if they have none."""
     features = featured.features
-    return features.text_recipe if isinstance(features, OF_TABLES) and features.columns.texts else None
+    return features.text_recipe if isinstance(features, OF_TABLES) and features.terms.columns.texts else None
 
 
 def _require_scaled(columns: ColumnRecipe, n_rows: int, n_numbers: int, nnz: int) -> None:

@@ -16,8 +16,8 @@ from app.datasets import versions as dataset_versions
 from app.errors import Conflict
 from app.hierarchies.version_labels import VersionLabels
 from app.jobs.request_schemas import TrainingData
-from app.store.cache import local_copy
-from app.store.corpus import Corpus, open_corpus
+from app.store.cache import cached_corpus
+from app.store.corpus import Corpus
 from app.store.files import Files
 from solvers.labels.taxonomy import Taxonomy
 from solvers.selection.splits import stratified, stratified_sets
@@ -57,7 +57,7 @@ def arrivals(
         if begin >= end:
             continue
         if corrected and corrected[-1] > place:
-            first, _ = labels.mapped(open_corpus(local_copy(store, rows[place].path), rows[place].path))
+            first, _ = labels.mapped(cached_corpus(store, rows[place].path))
         else:
             first = corpus
         found.append(Arrival(first, begin, end))

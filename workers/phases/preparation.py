@@ -27,8 +27,8 @@ from app.jobs.request_schemas import AdoptRequest
 from app.jobs.schemas import TrainRequest
 from app.jobs.slots import ShardLease
 from app.store import tables
-from app.store.cache import local_copy
-from app.store.corpus import Corpus, open_corpus
+from app.store.cache import cached_corpus
+from app.store.corpus import Corpus
 from app.store.db import reading
 from app.store.files import Files
 from solvers.core.base import Solver
@@ -94,10 +94,10 @@ def prepare(
     """
     heartbeat.phase("loading")
     job_id = lease.job_id
-    dataset = heartbeat.read(lambda session: dataset_versions.find(session, lease.dataset_id, request.dataset_version))
-    if dataset is None:
-        raise Conflict("the dataset is not ready or was deleted")
-    corpus = open_corpus(local_copy(store, dataset.path), dataset.path)
+    dataset = heartbeat.read(
+        lambda session: dataset_versions.stored(session, lease.dataset_id, request.dataset_version)
+    )
+    corpus = cached_corpus(store, dataset.path)
     tree, labels = vocabulary(heartbeat, job_id, request)
     corpus, n_mapped = labels.mapped(corpus)
     former, split = warm_starts.load(heartbeat, store, request), None
@@ -142,10 +142,11 @@ def all_rows(prepared: Prepared, request: TrainRequest, solver: Solver[Any]) -> 
 def _with_chosen(rows: Rows, data: Featured) -> Rows:
     """The rows with a report of the weights that were chosen for text columns, and of that of lists of numbers."""
     rows = replace(rows, report={**rows.report, **data.report})
-    if not isinstance(data.features, OF_TABLES) or data.features.vector_weight is None:
+    weight = data.features.terms.vector_weight if isinstance(data.features, OF_TABLES) else None
+    if weight is None:
         return rows
-    assert data.features.vector_weight != "auto"
-    return replace(rows, report={**rows.report, "vector_weight": data.features.vector_weight})
+    assert weight != "auto"
+    return replace(rows, report={**rows.report, "vector_weight": weight})
 
 
 def places(prepared: Prepared, among: Prepared) -> NDArray[np.int64]:

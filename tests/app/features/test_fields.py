@@ -2,9 +2,6 @@
 
 import io
 import json
-import subprocess
-import sys
-import zipfile
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,7 @@ import numpy as np
 import pytest
 from asking import TestClient, problem
 from scipy.sparse import csr_matrix
-from working import answers, run, train, upload
+from working import answers, run, scripted_answers, train, upload
 
 from app.datasets.recipe_schemas import ColumnRecipe, TableColumns, TextRecipe
 from app.features.base import stack
@@ -149,21 +146,8 @@ def test_fields_are_read_alike_at_every_door(client: TestClient, format: str, tm
     file = client.get(f"/api/v1/jobs/{predicted.json()['id']}/predictions").text.splitlines()
     assert [json.loads(line)["score"] for line in file] == scores
 
-    archive = client.get("/api/v1/models/m/versions/1/export").content
-    (tmp_path / "model.npz").write_bytes(archive)
-    (tmp_path / "load.py").write_bytes(zipfile.ZipFile(io.BytesIO(archive)).read("load.py"))
-    (tmp_path / "asked.json").write_text(json.dumps([each["record"] for each in asked]))
-    script = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import json, load\n"
-        "found = load.Classifier(sys.argv[1] + '/model.npz')\n"
-        "asked = json.load(open(sys.argv[1] + '/asked.json'))\n"
-        "print(json.dumps(found.decision_function(asked).max(axis=1).tolist()))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", script, str(tmp_path)], check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [pytest.approx(each["score"], rel=1e-4, abs=1e-5) for each in known]
+    _, found = scripted_answers(client, "m", [each["record"] for each in asked], tmp_path)
+    assert found == [pytest.approx(each["score"], rel=1e-4, abs=1e-5) for each in known]
     for format_of_others in ("onnx", "skops"):
         refused = client.get("/api/v1/models/m/versions/1/export", params={"format": format_of_others})
         assert "the archive has a script that does" in problem(refused, 422)["errors"][0]["detail"]

@@ -1,10 +1,6 @@
 """Lists of numbers beside texts: each has one length, and a weight that is given or chosen, alike at every door."""
 
-import io
 import json
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +9,7 @@ import pytest
 from asking import TestClient, problem
 from scipy.sparse import csr_matrix
 from sklearn.preprocessing import normalize
-from working import answers, run, train, upload
+from working import answers, run, scripted_answers, train, upload
 
 from app.datasets.recipe_schemas import ColumnRecipe, TableColumns, TextRecipe
 from app.features.load import load_features
@@ -125,22 +121,9 @@ def test_the_chosen_weight_is_one_at_every_door(client: TestClient, tmp_path: Pa
     file = client.get(f"/api/v1/jobs/{predicted.json()['id']}/predictions").text.splitlines()
     assert [json.loads(line)["score"] for line in file[:12]] == scores
 
-    archive = client.get("/api/v1/models/m/versions/1/export").content
-    (tmp_path / "model.npz").write_bytes(archive)
-    (tmp_path / "load.py").write_bytes(zipfile.ZipFile(io.BytesIO(archive)).read("load.py"))
     records = [{"text": row["text"], **{f"v.{at}": x for at, x in enumerate(row["v"])}} for row in ROWS[:12]]
-    (tmp_path / "asked.json").write_text(json.dumps(records))
-    script = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import json, load\n"
-        "found = load.Classifier(sys.argv[1] + '/model.npz')\n"
-        "asked = json.load(open(sys.argv[1] + '/asked.json'))\n"
-        "print(json.dumps(found.decision_function(asked).max(axis=1).tolist()))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", script, str(tmp_path)], check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [pytest.approx(each["score"], rel=1e-4, abs=1e-5) for each in known]
+    _, found = scripted_answers(client, "m", records, tmp_path)
+    assert found == [pytest.approx(each["score"], rel=1e-4, abs=1e-5) for each in known]
 
 
 def test_a_preview_shows_lists_of_one_length(client: TestClient) -> None:

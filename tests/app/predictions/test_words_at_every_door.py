@@ -1,18 +1,14 @@
 """Sentences of fifty languages, in every Unicode form, are read alike at every door."""
 
-import io
 import json
-import subprocess
-import sys
 import unicodedata
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import TestClient, problem
 from languages import SENTENCES
-from working import answers, run, train, upload
+from working import answers, run, scripted_answers, train, upload
 
 from app.remote_classifier import RemoteClassifier
 
@@ -73,7 +69,7 @@ def test_fifty_languages_are_read_alike_at_every_door(trained: TestClient, tmp_p
 
     _files(client, scores)
     _protocols(client)
-    _script(client, tmp_path, scores)
+    assert scripted_answers(client, "texts", ASKED, tmp_path) == (LANGUAGES, scores)
     for format in ("onnx", "skops"):
         refused = client.get(f"/api/v1/models/texts/versions/1/export?format={format}")
         assert "the archive has a script that does" in problem(refused, 422)["errors"][0]["detail"]
@@ -106,25 +102,6 @@ def _protocols(client: TestClient) -> None:
     tasks = {"tasks": [{"data": {"body": text}} for text in ASKED], "label_config": config}
     results = client.post("/label-studio/texts/predict", json=tasks).json()["results"]
     assert [one["result"][0]["value"]["choices"] for one in results] == [[name] for name in LANGUAGES]
-
-
-def _script(client: TestClient, folder: Path, scores: list[Any]) -> None:
-    archive = client.get("/api/v1/models/texts/versions/1/export").content
-    (folder / "model.npz").write_bytes(archive)
-    (folder / "load.py").write_bytes(zipfile.ZipFile(io.BytesIO(archive)).read("load.py"))
-    script = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import json, load\n"
-        "found = load.Classifier(sys.argv[1] + '/model.npz')\n"
-        "asked = json.load(open(sys.argv[1] + '/asked.json'))\n"
-        "print(json.dumps([found.predict(asked).tolist(), found.decision_function(asked).max(axis=1).tolist()]))\n"
-        "assert 'app' not in sys.modules\n"
-    )
-    (folder / "asked.json").write_text(json.dumps(ASKED))
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", script, str(folder)], check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [LANGUAGES, scores]
 
 
 def test_the_estimator_reads_them_alike(wired: None, secrets: dict[str, str]) -> None:

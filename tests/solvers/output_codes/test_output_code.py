@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from problems import linear_map, small
 
 from solvers.core.base import ParamsError
-from solvers.core.base_method import can_be_base
 from solvers.core.machine import SingleLabelParams
 from solvers.core.memory import TooLargeError
 from solvers.core.problem import Problem
@@ -15,6 +14,7 @@ from solvers.core.stored_models import load_model
 from solvers.kernel_svm import kernel_machine
 from solvers.output_codes.code_families import make
 from solvers.output_codes.code_model import CodeModel
+from solvers.output_codes.coded import can_be_base
 from solvers.output_codes.codes import CodeError
 from solvers.output_codes.columns import one_by_one, training
 from solvers.output_codes.decoding import decode

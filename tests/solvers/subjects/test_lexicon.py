@@ -14,7 +14,7 @@ def found(lexicon: Lexicon, *sentences: str, part: str = "") -> list[tuple[int, 
     matches = lexicon.match(
         lexicon.number(word for word, _ in words),
         np.array([number for _, number in words], np.int32),
-        np.array([word == part for word, _ in words]),
+        np.array([word == part for word, _ in words], bool),
         np.arange(len(words), dtype=np.int32),
     )
     concepts = lexicon.concept[matches.name].tolist()
