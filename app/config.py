@@ -247,6 +247,11 @@ class Settings(SignInSettings):
         "`https://data.example.org/exports/,s3://lake/labels/`. Every key that may upload can read what is there. "
         "Default: none.",
     )
+    targets: str = Field(
+        default="",
+        description="Comma-separated beginnings of addresses to which prediction jobs may write their file: "
+        "`s3://lake/answers/`. Every key that may predict files can replace what is there. Default: none.",
+    )
     sources_private: bool = Field(
         default=False,
         description="Whether these addresses may be private, local and other non-public ones.",
@@ -328,7 +333,7 @@ class Settings(SignInSettings):
             raise ValueError("expected a URL of PostgreSQL or SQLite, for example postgresql://user:password@host/name")
         return url
 
-    @field_validator("files", "sources")
+    @field_validator("files", "sources", "targets")
     @classmethod
     def _has_client_of_buckets(cls, addresses: str) -> str:
         if "s3://" in addresses and find_spec("boto3") is None:

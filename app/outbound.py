@@ -5,7 +5,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Collection
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 # IPv4 addresses inside IPv6 ones, which a gateway may route anywhere
 _TRANSLATED = tuple(ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
@@ -13,6 +13,15 @@ _TRANSLATED = tuple(ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff
 
 class RefusedError(Exception):
     """The settings do not allow a request to this URL."""
+
+
+def require_within(url: str, prefixes: str, setting: str) -> None:
+    """Raise RefusedError unless a URL begins with one of the comma-separated prefixes of a setting."""
+    if ".." in unquote(urlsplit(url).path).split("/"):
+        raise RefusedError("an address has no ..")
+    allowed = [prefix.strip() for prefix in prefixes.split(",") if prefix.strip()]
+    if not any(url.startswith(prefix if prefix.endswith("/") else f"{prefix}/") for prefix in allowed):
+        raise RefusedError(f"it does not begin with one of {setting}, which an administrator sets")
 
 
 def parts_of(url: str, schemes: Collection[str], example: str) -> SplitResult:

@@ -182,6 +182,9 @@ class JobResult(BaseModel):
         default=None,
         description="Id of the job whose predictions can be downloaded at `/jobs/{id}/predictions` until they expire.",
     )
+    target: str | None = Field(
+        default=None, description="For prediction jobs: the object to which the file was written as well."
+    )
     n_rows: int | None = Field(default=None, description="Number of predicted or listed rows.")
     n_judged: int | None = Field(default=None, description="Number of rows whose labels were checked.")
     n_confident: int | None = Field(default=None, description="Estimated number of wrong labels among them.")

@@ -12,6 +12,7 @@ from app.datasets import versions as dataset_versions
 from app.errors import Conflict, InvalidInput, Item, NotFound
 from app.models import row_kinds
 from app.models import service as models
+from app.predictions import targets
 from app.predictions.least_cost import check_least_cost
 from app.predictions.model_cache import ModelCache
 from app.predictions.schemas import MEDIA_TYPES, BatchPredictRequest, PredictionFormat, PredictionPlan, SureRows
@@ -49,8 +50,11 @@ def resolve_batch(session: Session, request: R, lock: bool = True) -> tuple[tabl
     Conflict
         The dataset is not ready.
     InvalidInput
-        The dataset has no such part, or its rows are of another kind than those trained on.
+        The dataset has no such part, its rows are of another kind than those trained on, or the file cannot be written
+        to the target.
     """
+    if isinstance(request, BatchPredictRequest) and request.target is not None:
+        targets.require_allowed(request.target)
     version = models.version_row(session, request.model, request.version, request.alias, lock=lock)
     dataset = by_ref(session, tables.Dataset, request.dataset, lock=lock)
     rows = dataset_versions.resolve_version(session, dataset, request.dataset_version)

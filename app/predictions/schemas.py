@@ -461,6 +461,13 @@ class BatchPredictRequest(JobOptions):
         description="Begin a CSV file with a byte order mark, so that Excel recognises UTF-8.",
     )
 
+    target: str | None = Field(
+        default=None,
+        max_length=2000,
+        description="Address of an object to which the job also writes the file: s3://bucket/key, where the "
+        "administrator allows it. An object that is there is replaced.",
+    )
+
     @model_validator(mode="after")
     def _one_threshold(self) -> Self:
         if self.threshold is not None and self.min_precision is not None:

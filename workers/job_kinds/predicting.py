@@ -1,5 +1,6 @@
 """Prediction jobs: a version predicts the rows of a dataset in pieces, which become one file."""
 
+import hashlib
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from app.formats.label_sets import separator_for
 from app.formats.labels import PARTS
 from app.models import service as models
 from app.models.rows import cells, matrix, text_languages
-from app.predictions import batch_predictions, inputs
+from app.predictions import batch_predictions, inputs, targets
 from app.predictions.model_cache import LoadedModel, load_version
 from app.predictions.schemas import BatchPredictRequest
 from app.store.cache import cached_corpus
@@ -68,6 +69,10 @@ def predict(context: JobContext) -> None:
         layout = Layout(columns, marks, request.bom, about(loaded.version, request, sure))
         result = batch_predictions.path_of(lease.job_id, request.format)
         join(parts, store.path(result), request.format, given, layout)
+        if request.target is not None:
+            with store.path(result).open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            targets.write(request.target, store.path(result), sha256)
         store.publish(result)
 
     def finish(_session: Session) -> dict[str, Any]:
@@ -76,6 +81,7 @@ def predict(context: JobContext) -> None:
             "version": version.version,
             "dataset": lease.dataset_id,
             "predictions": lease.job_id,
+            "target": request.target,
             "n_rows": len(rows),
             "columns": [*(() if given is None else given.names), *columns],
             "sure": None if sure is None else sure.model_dump(mode="json"),
