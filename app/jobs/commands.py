@@ -192,6 +192,8 @@ def _show_plan(plan: JobPlan, json: bool) -> None:
     out.print(table(["job", ""], whole.items()))
     if plan.scaling is not None:
         out.print(plan.scaling)
+    if plan.text_columns is not None:
+        out.print(plan.text_columns, markup=False)
     if not plan.shards:
         return
     rows = [

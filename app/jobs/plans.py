@@ -64,6 +64,7 @@ def plan(session: Session, request: TrainRequest) -> JobPlan:
             round_trip=MOST.round_trip,
         ),
         scaling=_scaling(resolved),
+        text_columns=_text_columns(request, resolved),
         earlier=earlier,
     )
 
@@ -76,6 +77,18 @@ def _scaling(resolved: Resolved) -> str | None:
     how = f"scaling={recipe.scaling}" if recipe.vector_weight is None else f"vector_weight={recipe.vector_weight}"
     beside = f", with {', '.join(f'{name}={value:g}' for name, value in intercept.items())}" if intercept else ""
     return f"Numbers are scaled by default (columns.{how}{beside}): {resolved.scaling.reason}."
+
+
+def _text_columns(request: TrainRequest, resolved: Resolved) -> str | None:
+    """That the weights of text columns will be chosen, if so."""
+    recipe = resolved.text
+    if recipe is None and resolved.holds_texts:
+        recipe = resolved.default_text
+    if recipe is None or recipe.fields != "auto":
+        return None
+    names = ", ".join(column.name for column in resolved.statistics.columns or [] if column.role == "text")
+    by = "by default " if request.text is None else ""
+    return f"Text columns ({names}) are {by}joined or weighted as training rows decide (text.fields=auto)."
 
 
 def _advice(size: int, alone: float, least: Forecast, most: Forecast) -> str | None:
@@ -109,6 +122,7 @@ def _whole(request: TrainRequest, resolved: Resolved, n_pools: int, earlier: Ear
         assumptions=None,
         memory_bytes=memory_bytes,
         scaling=_scaling(resolved),
+        text_columns=_text_columns(request, resolved),
         earlier=earlier,
     )
 

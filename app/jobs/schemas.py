@@ -449,6 +449,10 @@ class JobPlan(BaseModel):
         description="Scaling of numbers that was selected because the request does not specify one, with the "
         "reason. Absent if numbers are unchanged or the request specifies the scaling.",
     )
+    text_columns: str | None = Field(
+        default=None,
+        description="How the weights of text columns will be chosen; absent if the request or the default fixes them.",
+    )
     earlier: EarlierJobs | None = Field(
         default=None, description="Durations of earlier jobs of this kind; absent if there are none."
     )

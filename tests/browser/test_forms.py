@@ -232,7 +232,7 @@ def test_features_labels_and_names_of_labels_come_from_three_files(
     page.get_by_label("Labels of the rows").set_input_files([])
     assert format.is_enabled()
     page.get_by_label("Labels of the rows").set_input_files(labels)
-    page.get_by_label("Names of the labels").set_input_files(tmp_path / "names")
+    page.get_by_label("Titles of the labels").set_input_files(tmp_path / "names")
     page.get_by_role("button", name="Upload").click()
     page.locator("#histogram[data-points]").wait_for()
     made = client.datasets.get(name)

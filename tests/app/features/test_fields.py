@@ -230,6 +230,9 @@ def test_auto_weighs_a_title_that_says_the_label_and_joins_one_that_says_nothing
         else:
             assert report["fields_gain"] <= 2 * report["fields_gain_error"]
             assert not any(key.startswith("field_weight.") for key in report)
+        page = client.get(f"/models/{name}/versions/1").text
+        weight = report.get("field_weight.title")
+        assert ("none: joined into one text" if weight is None else f"title {weight:g}, body 1") in page
         asked = [{"record": {key: row[key] for key in ("title", "body", "size")}} for row in rows[:3]]
         assert len(answers(client, name, {"instances": asked})["predictions"]) == 3
 
@@ -247,6 +250,11 @@ def test_weights_of_tables_are_chosen_by_default_where_a_method_looks_for_good_a
         if solver == "subjects":
             tree = {"nodes": [{"id": word, "names": {"en": word}} for word in ("apple", "sea", "leek")]}
             asked |= {"hierarchy": _vocabulary(client, tree)}
+        planned = client.post("/api/v1/jobs/plan", json=asked).json()["text_columns"]
+        said = (
+            "Text columns (title, body) are by default joined or weighted as training rows decide (text.fields=auto)."
+        )
+        assert planned == (said if expected == "auto" else None)
         job = client.post("/api/v1/jobs", json=asked)
         assert job.status_code == 202, job.text
         assert job.json()["request"]["text"]["fields"] == expected
