@@ -6,7 +6,7 @@ from app.evaluations.schemas import Comparison, ConfusedPairs, EvaluatedLabels, 
 from app.jobs.client import Jobs
 from app.jobs.schemas import ComparisonJobs
 from app.remote.errors import ForbiddenError, NotFoundError
-from app.remote.transport import Resource
+from app.remote.transport import Resource, given
 from app.schemas import Page
 
 
@@ -94,8 +94,7 @@ class Evaluations(Resource):
             return compared()
         except NotFoundError as missing:
             try:
-                body = {name: value for name, value in asked.items() if value is not None}
-                queued = self._transport.post(ComparisonJobs, path, body)
+                queued = self._transport.post(ComparisonJobs, path, given(**asked))
             except ForbiddenError:
                 raise missing from None
         for job in queued.jobs:

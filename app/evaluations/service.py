@@ -140,15 +140,11 @@ def labels(
         n_labels = session.scalars(select(func.count()).select_from(L).where(*where)).one()
         rows = session.scalars(select(L).where(*where).order_by(_ORDERS[order], L.number).offset(offset).limit(limit))
         shown = [
-            EvaluatedLabel(
-                label=row.label,
-                level=row.level,
-                known=row.known,
-                support=row.support,
-                named=row.named,
+            to_schema(
+                EvaluatedLabel,
+                row,
                 precision=ratio(row.common, row.named),
                 recall=ratio(row.common, row.support),
-                f1=row.f1,
             )
             for row in rows
         ]
@@ -165,9 +161,7 @@ def confusions(session: Session, id: str, level: int | None = None, limit: int =
         counted = select(L).where(L.evaluation_id == id, L.label.in_(names))
         counts = {row.label: row for row in session.scalars(counted)}
     return ConfusedPairs(
-        pairs=[
-            ConfusedPair(level=row.level, true=row.true, predicted=row.predicted, n_rows=row.n_rows) for row in rows
-        ],
+        pairs=[to_schema(ConfusedPair, row) for row in rows],
         labels=[
             ConfusedLabel(label=label, support=counts[label].support, right=counts[label].common) for label in names
         ],
@@ -179,9 +173,7 @@ def _show(session: Session, rows: Sequence[tables.Evaluation]) -> list[Evaluatio
     measures: dict[str, list[Measure]] = defaultdict(list)
     query = select(M).where(M.evaluation_id.in_([row.id for row in rows])).order_by(M.evaluation_id, M.number)
     for found in session.scalars(query):
-        measures[found.evaluation_id].append(
-            Measure(name=found.name, level=found.level, value=found.value, low=found.low, high=found.high)
-        )
+        measures[found.evaluation_id].append(to_schema(Measure, found))
     named = select(V.id, V.number, V.sha256, tables.Model.name).join(tables.Model, tables.Model.id == V.model_id)
     versions = {row.id: row for row in session.execute(named.where(V.id.in_({row.version_id for row in rows})))}
     return [

@@ -16,7 +16,7 @@ from app.remote.errors import JobFailedError
 from app.remote.events import Event, follow
 from app.remote.files import receive_file
 from app.remote.progress import progress_bar
-from app.remote.transport import Resource, Transport
+from app.remote.transport import Resource, Transport, given
 from app.schemas import Page, Priority
 
 
@@ -88,8 +88,7 @@ class Job(JobBody):
 
     def change(self, *, priority: Priority | None = None, tags: Mapping[str, str | None] | None = None) -> Self:
         """Change the priority, while the job is queued, or some of its tags: a None takes one away."""
-        given = {"priority": priority, "tags": None if tags is None else dict(tags)}
-        body = {name: value for name, value in given.items() if value is not None}
+        body = given(priority=priority, tags=None if tags is None else dict(tags))
         self._take(self._transport.ask("PATCH", JobBody, f"/jobs/{self.id}", body))
         return self
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any, cast
 import typer
 from rich.console import Console
 
-from app.client import Client
 from app.command_line.connection import connect
 from app.command_line.output import Json, console, number, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of, param_of, tags_of
@@ -54,7 +53,8 @@ def train(
     }
     priced, table = costs_request(costs, other_cost)
     request["params"] |= priced
-    with naming_lines(table), Client() as client:
+    client = connect()
+    with naming_lines(table):
         request["model"] = model or client.datasets.get(str(given["dataset"])).name
         if plan:
             _show_plan(client.jobs.plan(request), json)

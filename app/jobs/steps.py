@@ -7,7 +7,7 @@ from app.errors import InvalidInput
 from app.jobs.schemas import JobStep, JobSteps
 from app.store import tables
 from app.store.db import reading
-from app.store.lookup import by_id
+from app.store.lookup import by_id, to_schema
 
 MAX_STEPS = 10_000
 
@@ -20,21 +20,4 @@ def steps(session: Session, id: str, after: int = -1, limit: int = 1000) -> JobS
         by_id(session, tables.Job, id)
         query = select(tables.Step).where(tables.Step.job_id == id, tables.Step.number > after)
         rows = session.scalars(query.order_by(tables.Step.number).limit(limit))
-        return JobSteps(
-            steps=[
-                JobStep(
-                    number=row.number,
-                    attempt=row.attempt,
-                    epoch=row.epoch,
-                    primal=row.primal,
-                    dual=row.dual,
-                    gap=row.gap,
-                    violation=row.violation,
-                    seconds=row.seconds,
-                    point=row.point,
-                    measures=row.measures or {},
-                    setting=row.setting,
-                )
-                for row in rows
-            ]
-        )
+        return JobSteps(steps=[to_schema(JobStep, row, measures=row.measures or {}) for row in rows])

@@ -6,7 +6,6 @@ from typing import Annotated, Any, cast
 import orjson
 import typer
 
-from app.client import Client
 from app.command_line.connection import connect
 from app.command_line.output import Json, console, number, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of
@@ -72,7 +71,8 @@ def tune(
         request["texts"] = [_json(each, "--text") for each in text]
     priced, costs_file = costs_request(costs, other_cost)
     request |= priced
-    with naming_lines(costs_file), Client() as client:
+    client = connect()
+    with naming_lines(costs_file):
         job = client.jobs.submit(request)
         if watch:
             job = watch_job(job, console(json))

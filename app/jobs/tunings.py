@@ -14,10 +14,10 @@ from app.jobs import trials as trial_jobs
 from app.jobs.leases import Lease
 from app.jobs.request_schemas import LESS_IS_BETTER, HeldOut, Trial, TrialRequest, TuneRequest
 from app.jobs.schemas import FINAL_STATES
-from app.schemas import Page, ProblemDocument
+from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading
-from app.store.lookup import MAX_PAGE, by_id, moment_or_none
+from app.store.lookup import MAX_PAGE, by_id, to_schema
 from solvers.selection.halving import Result, ranked
 
 J = tables.Job
@@ -156,11 +156,12 @@ def _show(row: tables.Job, request: TuneRequest, rank: int | None) -> Trial:
     over = row.state == "succeeded"
     measures = result.get("measures", {}) if over else {}
     measure = str(request.measure)
-    return Trial(
+    return to_schema(
+        Trial,
+        row,
         number=asked.number,
         rung=asked.rung,
         job=row.id,
-        state=row.state,
         rank=rank,
         solver=asked.solver,
         params=asked.params,
@@ -177,11 +178,6 @@ def _show(row: tables.Job, request: TuneRequest, rank: int | None) -> Trial:
         gap=result.get("gap") if over else None,
         converged=result.get("converged") if over else None,
         stopped=bool(result.get("stopped")),
-        attempt=row.attempt,
-        worker=row.worker,
-        error=None if row.error is None else ProblemDocument.model_validate(row.error),
-        started_at=moment_or_none(row.started_at),
-        finished_at=moment_or_none(row.finished_at),
     )
 
 

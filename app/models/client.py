@@ -30,7 +30,7 @@ from app.predictions.schemas import ModelInputs, SureLevel
 from app.remote.errors import ClientError
 from app.remote.files import post_file, receive_file
 from app.remote.tables import is_table
-from app.remote.transport import Resource, Transport
+from app.remote.transport import Resource, Transport, given
 from app.schemas import Page
 
 # in one request; services may be set to take more, or fewer
@@ -139,12 +139,8 @@ class Models(Resource):
         self, model: str, instance: Instance, label: str | None = None, limit: int = 5, version: int | None = None
     ) -> NearestRows:
         """The training rows of the predicted label, or of another, that are the most like an instance."""
-        body: dict[str, Any] = {
-            "instance": {"text": instance} if isinstance(instance, str) else instance,
-            "limit": limit,
-        }
-        more = {"label": label, "version": version}
-        body |= {name: value for name, value in more.items() if value is not None}
+        asked = {"text": instance} if isinstance(instance, str) else instance
+        body = given(instance=asked, limit=limit, label=label, version=version)
         return self._transport.post(NearestRows, f"/models/{model}/nearest", body)
 
     def code_picture(self, model: str, version: int, format: str = "svg") -> bytes:
@@ -215,12 +211,18 @@ class Models(Resource):
             rows, most, version, alias = from_table(instances, reads), reads.max_instances, reads.version, None
         else:
             rows = listed(instances)
-        request: dict[str, Any] = {"top_k": top_k}
-        asked: dict[str, Any] = {"threshold": threshold, "min_precision": min_precision, "explain": explain or None}
-        asked |= {"sure_level": None if sure_level == "any" else sure_level, "certain": certain or None}
-        asked |= {"least_cost": least_cost or None}
-        asked |= {"language": language, "include": include and list(include), "exclude": exclude and list(exclude)}
-        request |= {name: value for name, value in asked.items() if value is not None}
+        request = given(
+            top_k=top_k,
+            threshold=threshold,
+            min_precision=min_precision,
+            explain=explain or None,
+            sure_level=None if sure_level == "any" else sure_level,
+            certain=certain or None,
+            least_cost=least_cost or None,
+            language=language,
+            include=include and list(include),
+            exclude=exclude and list(exclude),
+        )
         path, answer = f"/models/{model}/predict", None
         for batch in batches(rows, max(1, min(most, _MOST_LABELS // max(top_k, 1)))):
             body = {"instances": batch, **request}
@@ -315,8 +317,7 @@ class Models(Resource):
         PreconditionFailedError
             Another client has changed them meanwhile.
         """
-        given = {"tags": None if tags is None else dict(tags), "notes": notes}
-        body = {name: value for name, value in given.items() if value is not None}
+        body = given(tags=None if tags is None else dict(tags), notes=notes)
         return self._transport.ask("PATCH", ModelVersion, _place(model, version), body, revision)
 
     def retention(self, model: str) -> Retention:

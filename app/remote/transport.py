@@ -238,7 +238,7 @@ class Transport:
             sent["Authorization"] = f"Bearer {credential}" if credential else ""
         if method == "POST":
             sent.setdefault("Idempotency-Key", uuid4().hex)
-        query = {name: value for name, value in (params or {}).items() if value is not None}
+        query = given(**(params or {}))
         _require_storable(query, "/query")
         for attempt in range(1, self.attempts + 1):
             body = content if isinstance(content, bytes) else content()
@@ -277,7 +277,7 @@ class Transport:
         ResponseError
             The service refused.
         """
-        query = {name: value for name, value in params.items() if value is not None}
+        query = given(**params)
         try:
             with self._http.stream("GET", path, params=query) as response:
                 if response.status_code >= 400:
@@ -320,6 +320,11 @@ class Transport:
         return UnreachableError(
             f"No answer from {self.url}{self._chosen_by} ({reason}). Is the service running?{advice}"
         )
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """The fields of a request that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 class Resource:

@@ -7,7 +7,7 @@ from typing import Literal
 from app.jobs.client import Job, job_of
 from app.jobs.schemas import Job as JobBody
 from app.remote.files import post_file, receive_file
-from app.remote.transport import Resource
+from app.remote.transport import Resource, given
 from app.reviews.schemas import (
     ClaimedRows,
     ClaimRequest,
@@ -108,8 +108,8 @@ class Reviews(Resource):
         ConflictError
             Another person has claimed or decided the row.
         """
-        given = {"label": label} if label is None or isinstance(label, str) else {"labels": [*label]}
-        request = DecisionRequest.model_validate(given | {"skip": label is None, "comment": comment})
+        decided = {"label": label} if label is None or isinstance(label, str) else {"labels": [*label]}
+        request = DecisionRequest.model_validate(decided | {"skip": label is None, "comment": comment})
         body = request.model_dump(exclude_none=True)
         return self._transport.ask("PUT", ReviewRow, f"/reviews/{review}/decisions/{row}", body, revision)
 
@@ -170,5 +170,5 @@ class Reviews(Resource):
         ConflictError
             No decided row that fits the dataset is left.
         """
-        body = {name: value for name, value in (("dataset", dataset), ("part", part)) if value is not None}
+        body = given(dataset=dataset, part=part)
         return job_of(self._transport.post(JobBody, f"/reviews/{review}/append", body), self._transport)

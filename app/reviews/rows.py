@@ -73,11 +73,10 @@ def _shown_row(
     live = row.lease_until is not None and row.lease_until > now
     hidden = {"probability": None} if blind and row.state != "decided" else {}
     everyones = row.state in ("decided", "disputed")  # a second opinion must not know the first
-    return ReviewRow(
-        row=row.row,
+    return to_schema(
+        ReviewRow,
+        row,
         id=row.row_id,
-        text=row.text,
-        record=row.record,
         alternatives=[
             Alternative.model_validate({"predicted": at == 0} | each | hidden)
             for at, each in enumerate(row.alternatives)
@@ -85,8 +84,6 @@ def _shown_row(
         sure=row.sure if row.state == "decided" else None,
         state="claimed" if live and row.state == "open" else row.state,
         label=None if sets or not row.labels else row.labels[0],
-        labels=row.labels,
-        revision=row.revision,
         claimed_by=row.claimed_by if live else None,
         claimed_until=moment_or_none(row.lease_until) if live else None,
         job=row.job_id,

@@ -1,12 +1,12 @@
 """Rules and feedback of a remote service."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from app.jobs.client import Job, job_of
 from app.jobs.schemas import Job as JobBody
 from app.predictions.client import Instance
-from app.remote.transport import Resource
+from app.remote.transport import Resource, given
 from app.rules.schemas import Feedback as FeedbackBody
 from app.rules.schemas import Rule, RuleRun
 from app.schemas import Page
@@ -32,8 +32,7 @@ class Rules(Resource):
         InvalidInputError
             Nothing would start it, or the model cannot be trained so.
         """
-        given: Mapping[str, Any] = {name: value for name, value in options.items() if value is not None}
-        return self._transport.post(Rule, "/rules", {"name": name, "model": model, **given})
+        return self._transport.post(Rule, "/rules", given(name=name, model=model, **options))
 
     def get(self, rule: str) -> Rule:
         return self._transport.get(Rule, f"/rules/{rule}")
@@ -89,14 +88,13 @@ class Feedback(Resource):
         InvalidInputError
             The model cannot take the instance, or no row could have these labels.
         """
-        given = {"text": instance} if isinstance(instance, str) else instance
-        reported = [labels] if isinstance(labels, str) else list(labels)
-        asked = {"version": version, "answer": answer, "note": note}
-        body = {
-            "instance": given,
-            "labels": reported,
-            **{name: value for name, value in asked.items() if value is not None},
-        }
+        body = given(
+            instance={"text": instance} if isinstance(instance, str) else instance,
+            labels=[labels] if isinstance(labels, str) else list(labels),
+            version=version,
+            answer=answer,
+            note=note,
+        )
         return self._transport.post(FeedbackBody, f"/models/{model}/feedback", body)
 
     def get(self, model: str, id: str) -> FeedbackBody:
@@ -128,5 +126,5 @@ class Feedback(Resource):
         ConflictError
             Nothing waits that fits the dataset.
         """
-        body = {name: value for name, value in (("dataset", dataset), ("part", part)) if value is not None}
+        body = given(dataset=dataset, part=part)
         return job_of(self._transport.post(JobBody, f"/models/{model}/feedback/rows", body), self._transport)

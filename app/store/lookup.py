@@ -5,6 +5,7 @@ import binascii
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -123,13 +124,15 @@ def to_schema(schema: type[B], row: Table, **others: Any) -> B:
 
     Columns whose names end in ``at`` are seconds since 1970, and become times in UTC.
     """
-    values = {
-        name: getattr(row, name)
-        for name in schema.model_fields
-        if name in row.__mapper__.columns and name not in others
-    }
+    values = {name: getattr(row, name) for name in _shared(schema, type(row)) if name not in others}
     times = {name: moment_or_none(value) for name, value in values.items() if name.rpartition("_")[2] == "at"}
     return schema(**values | times | others)
+
+
+@cache
+def _shared(schema: type[BaseModel], table: type[Table]) -> tuple[str, ...]:
+    columns = table.__mapper__.columns
+    return tuple(name for name in schema.model_fields if name in columns)
 
 
 def moment(seconds: Any) -> datetime:
