@@ -1,8 +1,8 @@
 """Texts of several languages, each with terms of its own: as a model for each language, in one version.
 
-A paragraph of a text is in the most probable of a recipe's languages. It is in another language where that is more
-probable than all of these together, and a short one is in the language of the whole text. A term is named after its
-language: ``fi:talo`` is the word ``talo`` of a Finnish text.
+A paragraph of a text is in the most probable of a recipe's languages, or in another one where all others together are
+more probable. A short paragraph is in the language of the text's beginning. A term is named after its language:
+``fi:talo`` is the word ``talo`` of a Finnish text.
 
 A linear machine that is regularised by the squares of its weights, without an intercept, is then the machine of each
 language alone: its weights are those of the languages side by side, for no row has terms that two languages share.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -66,7 +66,7 @@ def term_of(language: str, term: str) -> str:
 
 def finds_in(language: str, find: Callable[[str], int | None]) -> Callable[[str], int | None]:
     """What finds the terms of a language, as those of all languages are found."""
-    return (lambda term: find(f"{language}:{term}")) if language else find
+    return (lambda term: find(term_of(language, term))) if language else find
 
 
 # texts come again at once: for their terms, for the names in them, and for the answer
@@ -74,18 +74,13 @@ def finds_in(language: str, find: Callable[[str], int | None]) -> Callable[[str]
 def _parts(text: str, languages: tuple[str, ...]) -> tuple[Part, ...]:
     whole = partial(_language, text[:_READ], languages)
     found: list[Part] = []
-    for begin, end in _paragraphs(text):
-        paragraph = text[begin:end]
-        own = (begin, end) != (0, len(text)) and n_letters(paragraph[:_READ]) >= _FEWEST_LETTERS
-        language = _language(paragraph[:_READ], languages) if own else whole()
+    for begin, end in (match.span() for match in _PARAGRAPH.finditer(text)):
+        paragraph = text[begin : min(end, begin + _READ)]
+        language = _language(paragraph, languages) if n_letters(paragraph) >= _FEWEST_LETTERS else whole()
         if found and found[-1].language == language:
             begin = found.pop().begin
         found.append(Part(language, begin, end))
     return tuple(found) or (Part(whole(), 0, 0),)
-
-
-def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
-    return (match.span() for match in _PARAGRAPH.finditer(text))
 
 
 @lru_cache(1 << 15)
