@@ -66,7 +66,9 @@ class OptionNames:
             if field in self._arguments:
                 return field.upper()
             if field in self._fields:
-                return _option(field)
+                # where an option is JSON, the place within it
+                within = ".".join(part for part in parts[end:] if not part.isdecimal())
+                return f"{_option(field)}, {within}" if within else _option(field)
             if field in self._others:
                 return f"--option {field}"
         return pointer

@@ -153,6 +153,18 @@ def _require_one_form(recipe: _Recipe) -> _Recipe:
     return recipe
 
 
+def dictionary_of(language: str) -> Lemmas | None:
+    """The code of the dictionary of a language that is detected; None if there is none."""
+    code = {"no": "nb", "hr": "hbs", "sr": "hbs", "bs": "hbs"}.get(language, language)
+    return cast(Lemmas, code) if code in get_args(Lemmas) else None
+
+
+def _detected(name: str) -> str:
+    """The code of a language that the detector knows, by tag or English name; the name if there is none."""
+    codes = (code for tag in shortened(name.strip()) for code in (tag, _BY_NAME.get(tag)))
+    return next((code for code in codes if code in DETECTED_LANGUAGES), name)
+
+
 class LanguageRecipe(BaseModel):
     """How texts in one language are read."""
 
@@ -169,9 +181,9 @@ class LanguageRecipe(BaseModel):
     @classmethod
     def of(cls, language: str) -> Self:
         """Lemmas where there is a dictionary of the language, else stems where there is a stemmer."""
-        lemmas = {"no": "nb", "hr": "hbs", "sr": "hbs", "bs": "hbs"}.get(language, language)
-        if lemmas in get_args(Lemmas):
-            return cls(lemmas=(cast(Lemmas, lemmas),))
+        lemmas = dictionary_of(language)
+        if lemmas is not None:
+            return cls(lemmas=(lemmas,))
         stem = _stem_by_tag(language)
         return cls(stem=stem if stem in get_args(Stemmer) else None)
 
@@ -290,7 +302,7 @@ class TextRecipe(BaseModel):
         max_length=20,
         description="Keep the terms of these languages apart, which makes a model for each language in one version: "
         "each paragraph is read with the lemmas, stems and stop words of its own language, and answers name the "
-        "language. Texts in none of them are a language of their own. A list of languages, such as fi,sv,en, takes "
+        "language. Texts in other languages have terms of their own, too. A list of languages, such as fi,sv,en, takes "
         "each one's lemmas, or stems if there is no dictionary.",
     )
     fields: Fields = Field(
@@ -313,10 +325,12 @@ class TextRecipe(BaseModel):
         languages = dict.fromkeys(given) if isinstance(given, list | tuple) else given
         if not isinstance(languages, dict) or not all(isinstance(each, str) for each in languages):
             return given
+        languages = {_detected(each): own for each, own in languages.items()}
         unknown = sorted(set(languages) - DETECTED_LANGUAGES)
         if unknown:
-            known = ", ".join(sorted(DETECTED_LANGUAGES))
-            raise ValueError(f"unknown languages: {', '.join(unknown)}; known are {known}")
+            raise ValueError(
+                f"unknown languages: {', '.join(unknown)}; give codes such as fi, sv and en, or English names"
+            )
         return {each: LanguageRecipe.of(each) if own is None else own for each, own in languages.items()}
 
     _one_form = model_validator(mode="after")(_require_one_form)
@@ -373,6 +387,8 @@ class TextRecipe(BaseModel):
     def summary(self) -> str:
         """Options that differ from their defaults, as name=value; ``words`` if none does."""
         changed = self.model_dump(exclude_defaults=True)
+        if self.by_language:
+            changed["by_language"] = ",".join(self.by_language)
         return ", ".join(f"{name}={value}" for name, value in changed.items()) or "words"
 
 

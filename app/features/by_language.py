@@ -1,8 +1,9 @@
 """Texts of several languages, each with terms of its own: as a model for each language, in one version.
 
 A paragraph of a text is in the most probable of a recipe's languages, or in another one where all others together are
-more probable. A short paragraph is in the language of the text's beginning. A term is named after its language:
-``fi:talo`` is the word ``talo`` of a Finnish text.
+more probable. A short paragraph is in the language of the text's beginning; a short text is in the language whose
+dictionary has most of its words, if that has more than half. A term is named after its language: ``fi:talo`` is the
+word ``talo`` of a Finnish text.
 
 A linear machine that is regularised by the squares of its weights, without an intercept, is then the machine of each
 language alone: its weights are those of the languages side by side, for no row has terms that two languages share.
@@ -16,8 +17,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from app.datasets.recipe_schemas import OTHER_LANGUAGE, TextRecipe
+from simplemma import LanguageDetector
+
+from app.datasets.recipe_schemas import OTHER_LANGUAGE, TextRecipe, dictionary_of
 from app.features.language_detection import language_scores, n_letters
+from app.features.words import dictionaries
 
 _PARAGRAPH = re.compile(r"[^\n]+\n*|\n+")
 # letters from which on a paragraph has a language of its own, and a text may be in another language
@@ -86,6 +90,21 @@ def _parts(text: str, languages: tuple[str, ...]) -> tuple[Part, ...]:
 @lru_cache(1 << 15)
 def _language(read: str, languages: tuple[str, ...]) -> str:
     scores = language_scores(read, languages)
-    other = scores[None]
-    best = max(languages, key=lambda language: scores[language])
-    return OTHER_LANGUAGE if other > 0.5 and n_letters(read) >= _FEWEST_LETTERS else best
+    if n_letters(read) >= _FEWEST_LETTERS:
+        return OTHER_LANGUAGE if scores[None] > 0.5 else max(languages, key=lambda language: scores[language])
+    known = _known_words(read, languages)
+    return max(languages, key=lambda language: (known.get(language, 0.0), scores[language]))
+
+
+def _known_words(read: str, languages: tuple[str, ...]) -> dict[str, float]:
+    """The shares of a text's words that the languages' dictionaries have, where they have more than half."""
+    of_dictionary = {code: each for each in languages if (code := dictionary_of(each)) is not None}
+    if not of_dictionary:
+        return {}
+    found = _detector(tuple(of_dictionary)).proportion_in_each_language(read)
+    return {language: found[code] for code, language in of_dictionary.items() if found.get(code, 0.0) > 0.5}
+
+
+@lru_cache
+def _detector(codes: tuple[str, ...]) -> LanguageDetector:
+    return LanguageDetector(codes, lemmatization_strategy=dictionaries)

@@ -23,7 +23,8 @@ _REMEMBERED = 1 << 17
 # letters of a word that is remembered: longer ones hardly come again, and fill the memory
 MOST_REMEMBERED = 40
 # a dictionary takes seconds to load: every language's stays
-_lemmatizer = Lemmatizer(0, lemmatization_strategy=DefaultStrategy(dictionary_factory=DefaultDictionaryFactory(1000)))
+dictionaries = DefaultStrategy(dictionary_factory=DefaultDictionaryFactory(1000))
+_lemmatizer = Lemmatizer(0, lemmatization_strategy=dictionaries)
 _stemming = threading.Lock()
 
 
@@ -71,7 +72,7 @@ def libraries(recipe: TextRecipe) -> dict[str, str]:
     forms: list[TextRecipe | LanguageRecipe] = [recipe, *recipe.by_language.values()]
     used = {
         "py3langid": bool(recipe.by_language),
-        "simplemma": any(each.lemmas for each in forms),
+        "simplemma": bool(recipe.by_language) or any(each.lemmas for each in forms),
         "snowballstemmer": any(each.stem is not None for each in forms),
     }
     return {name: version(name) for name, here in used.items() if here}

@@ -137,7 +137,8 @@ def _labels(
     if key is None:
         found = ", ".join(f"'{shorten(name)}'" for name in sorted(arrays)[:8])
         looked_for = ", ".join(f"'{shorten(name)}'" for name in dict.fromkeys([options.label_column, *_LABELS]))
-        detail = f"no array of labels ({looked_for}); the file has {found}; a second file is named by --labels"
+        second = "Labels may be in a second file (in the terminal: --labels)"
+        detail = f"no array of labels ({looked_for}); the file has {found}. {second}"
         raise row_error(1, detail)
     array = arrays[key]
     if array.ndim == 2 and array.shape[1] == 1:

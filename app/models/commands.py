@@ -9,6 +9,7 @@ from rich.console import Console
 from app.command_line.connection import connect
 from app.command_line.output import Json, console, number, option, print_json, print_result, table
 from app.command_line.request_fields import build_request, fields_of
+from app.datasets.recipe_schemas import TextRecipe
 from app.jobs.request_schemas import CopyOf, EditionOf
 from app.models.schemas import (
     Deletion,
@@ -102,6 +103,8 @@ def show(
         exclude={"request", "metrics", "levels", "params", "report", "copy_of", "edition_of"},
         exclude_none=True,
     )
+    if recipe := found.request.get("text"):
+        values["text features"] = TextRecipe.model_validate(recipe).summary()
     values |= {f"params: {name}": value for name, value in found.params.items()}
     values |= {} if found.copy_of is None else dict(copy_facts(found.copy_of))
     values |= {} if found.edition_of is None else dict(edition_facts(found.edition_of))

@@ -216,16 +216,20 @@ def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tupl
     sure = {label.label: label for label in item.sure_labels or []}
     said = {label: f"{label} {found.probability:.3f}" for label, found in sure.items()}
     nodes = item.subtree or []
+    answered = {label.label: label for label in item.labels}
     for node in nodes or ([] if sure else [_NOTHING]):
+        own = answered.get(node.label)
+        score, probability = (node.margin, None) if own is None else (own.score, own.probability)
         names = _names(node, languages)
-        yield row, node.label, *names, _score(node.margin), node.parent, None, None, said.get(node.label), None
+        scores = _score(score), node.parent, _score(probability)
+        yield row, node.label, *names, *scores, None, said.get(node.label), None
     named = {node.label for node in nodes}
     for label, found in sure.items():
         if label not in named:
-            yield row, label, *_names(found, languages), None, None, None, None, said[label], None
+            yield row, label, *_names(found, languages), None, None, _score(found.probability), None, said[label], None
     for best in [] if nodes or sure else item.top:
-        scores = _score(best.score), _NOT_IN_SET, _score(best.probability)
-        yield row, best.label, *_names(best, languages), *scores, None, None, None
+        candidate = _score(best.score), _NOT_IN_SET, _score(best.probability)
+        yield row, best.label, *_names(best, languages), *candidate, None, None, None
 
 
 def _names(label: NamedLabel, languages: list[str]) -> list[str | None]:

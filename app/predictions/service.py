@@ -11,6 +11,7 @@ from scipy.special import expit
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.features.base import InstanceError, Row, stack
 from app.features.named_text import OF_TABLES
+from app.features.names import shorten
 from app.hierarchies.label_facts import LabelFacts, facts_in, name_steps
 from app.predictions.allowed_labels import Allowed, allowed_labels, best_allowed
 from app.predictions.answers import labels_of_set, one_label
@@ -202,6 +203,11 @@ def _malformed(instance: Any) -> str | None:
             good = type(indices) is type(values) is list and {int}.issuperset(map(type, indices))
             good = good and _NUMBERS.issuperset(map(type, values))
             return None if good else "indices is a list of integers and values a list of numbers"
+        known = next((each for each in ("text", "record", "features") if each in fields), None)
+        others = sorted(str(name) for name in fields - {known})
+        if known is not None and others:
+            more = f"leave out {', '.join(repr(shorten(name)) for name in others[:3])}"
+            return f"an instance with {known} has no other key: {more}; a prediction job takes files with more columns"
     return "an instance is {text}, {record}, {features}, {indices, values} or a list of numbers"
 
 

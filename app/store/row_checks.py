@@ -201,8 +201,8 @@ def _of_languages(found: Languages) -> Iterator[tuple[str, str]]:
         named = ", ".join(f"{each.language} {each.share:.0%}" for each in many)
         yield (
             "several_languages",
-            f"the texts are in several languages ({named}): stems and stop words are of one, and labels may go with "
-            "the language in place of what is said",
+            f"the texts are in several languages ({named}): train with by_language (--text-by-language) for a model of "
+            "each, or keep rows in one with --languages; otherwise labels may depend on the language",
         )
 
 

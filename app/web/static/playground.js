@@ -40,7 +40,8 @@ function show(found, asked) {
   const names = namesOf([...one.top, ...(one.subtree ?? []), ...(one.sure_labels ?? [])]);
   const called = (label) => names.get(label) ?? label;
   const parts = [element("h2", {}, one.subtree ? "Labels" : called(one.label))];
-  if (one.subtree) parts.push(element("ul", { class: "path" }, ...one.subtree.map((node) => element("li", { title: node.label }, called(node.label)))));
+  if (one.subtree && !one.subtree.length) parts.push(element("p", { class: "notice" }, "No label: none is more probable than not. The candidates below are not in the set."));
+  else if (one.subtree) parts.push(element("ul", { class: "path" }, ...one.subtree.map((node) => element("li", { title: node.label }, called(node.label)))));
   if (found.sure_from) {
     const sure = one.sure_labels ?? (one.sure ? [one.sure] : []);
     const none = found.sure_from.threshold === null ? "No threshold reached that precision." : `No label reaches probability ${percent(found.sure_from.threshold)}.`;

@@ -57,7 +57,7 @@ def test_the_languages_of_recipes_are_those_of_the_detector() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"by_language": ["fi", "xx"]}, "unknown languages: xx; known are ace, af"),
+        ({"by_language": ["fi", "xx"]}, "unknown languages: xx; give codes"),
         ({"by_language": ["fi"], "stem": "fi"}, "leave out stem, lemmas and language"),
         ({"by_language": {"fi": {"stem": "fi", "lemmas": ["fi"]}}}, "give stem or lemmas, not both"),
         ({"by_language": [3]}, "by_language"),
@@ -94,6 +94,20 @@ def test_each_paragraph_is_in_its_own_language_and_a_short_one_in_that_of_the_wh
     assert [part.language for part in language_parts("ok", LANGUAGES)] == [main_language(["ok"], LANGUAGES)]
     assert language_parts("", LANGUAGES)[0].of("") == ""
     assert main_language(["x"], ()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("traktori", "fi"), ("mjölk", "sv"), ("milk", "en"), ("novel", "en"), ("lehmä ja maito", "fi"), ("skog", "sv")],
+)
+def test_the_language_of_a_few_words_is_that_of_the_dictionary_that_has_them(text: str, language: str) -> None:
+    assert main_language([text], ("sv", "fi", "en", "ja")) == language
+    assert main_language(["東京"], ("sv", "ja")) == "ja"
+
+
+def test_languages_may_have_english_names_and_subtags() -> None:
+    recipe = TextRecipe.model_validate({"by_language": ["FI", "Swedish", "pt-BR", "nb"]})
+    assert list(recipe.by_language) == ["fi", "sv", "pt", "no"]
 
 
 def test_stop_words_are_those_of_each_language() -> None:

@@ -75,4 +75,12 @@ def test_a_language_that_the_dataset_does_not_have_is_refused(trained: TestClien
     assert item["pointer"] == "/text/by_language"
     refused = trained.post("/api/v1/jobs", json=body | {"text": {"by_language": ["fi", "xx"]}})
     (item,) = problem(refused, 422)["errors"]
-    assert "unknown languages: xx; known are ace" in item["detail"]
+    assert "unknown languages: xx; give codes" in item["detail"]
+
+
+def test_an_instance_with_another_key_is_refused_by_the_key(trained: TestClient) -> None:
+    asked = {"instances": [{"id": "7", "text": "puut"}]}
+    refused = trained.post("/api/v1/models/topics/predict", json=asked)
+    (item,) = problem(refused, 422)["errors"]
+    assert item["pointer"] == "/instances/0"
+    assert "leave out 'id'" in item["detail"]
