@@ -49,7 +49,9 @@ def provider_of(request: Request) -> Provider:
     """The identity provider; raises NotFound where the service has none."""
     provider: Provider | None = request.app.state.openid
     if provider is None:
-        raise NotFound("This service has no identity provider; sign in with a key.")
+        raise NotFound(
+            "This service has no identity provider: set POLYMARGIN_API_KEY to a key, which an administrator creates."
+        )
     return provider
 
 

@@ -183,7 +183,7 @@ def terms(text: str, recipe: dict[str, Any]) -> list[str]:
         "reader", "normalization", "unspaced", "language", "clean", "max_characters", "max_words",
         "max_sentences",
     }  # fmt: skip
-    # "stem" and "lemmas" take dictionaries that numpy and scipy do not have
+    # "stem", "lemmas" and "by_language" take dictionaries that numpy and scipy do not have
     if beyond := sorted(name for name in unknown if recipe[name]):
         raise ValueError(f"this script cannot read texts with {', '.join(beyond)}; import the archive into Polymargin")
     reading = reader(recipe)

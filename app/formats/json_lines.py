@@ -24,6 +24,7 @@ import numpy.typing as npt
 import orjson
 from scipy.sparse import csr_matrix
 
+from app.datasets.column_names import labels_by_name
 from app.datasets.recipe_schemas import TableColumns
 from app.datasets.schemas import ImportOptions
 from app.formats.columns import with_lists
@@ -204,7 +205,11 @@ class _Reader:
         if self._options is not None:
             self._begin(self._options, row)
         if self._label_key not in row and not (self._unlabelled or self._may_lack):
-            raise RefusedError(f"the key is missing; the row has {_shown_keys(row)}", self._label_key, "no_label")
+            likely = next(
+                (f"; did you mean label_column={key}?" for key in labels_by_name(list(row)) if key.isidentifier()), ""
+            )
+            detail = f"the key is missing; the row has {_shown_keys(row)}{likely}"
+            raise RefusedError(detail, self._label_key, "no_label")
         label = [] if self._unlabelled else row.pop(self._label_key, None)
         if label is None and self._may_lack:
             label = [] if self._has_sets else ""

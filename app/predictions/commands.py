@@ -360,6 +360,7 @@ def predict_dataset(
     language: _Language = None,
     inputs: _Inputs = True,
     bom: _Bom = False,
+    target: Annotated[str | None, option(BatchPredictRequest, "target")] = None,
     time_limit_seconds: _TimeLimit = None,
     priority: _Priority = None,
     tag: _Tags = None,
@@ -382,6 +383,7 @@ def predict_dataset(
         "bom": bom or None,
         "least_cost": least_cost or None,
         "top_k": top_k,
+        "target": target,
     }
     request |= {"time_limit_seconds": time_limit_seconds, "priority": priority, "tags": tags_of(tag) if tag else None}
     columns: dict[str, Any] = {"id_column": id_column, "text_columns": text_columns, "number_columns": number_columns}

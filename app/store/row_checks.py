@@ -98,7 +98,7 @@ def _warnings(parsed: Parsed, counts: Counted, found: Found) -> Iterator[tuple[s
     yield from _of_texts(parsed)
     empty = int((widths(parsed) == 0).sum())
     if empty:
-        yield "empty_rows", f"{counted(empty, 'row', 'has/have')} no content: a model can only guess their labels"
+        yield "empty_rows", f"{counted(empty, 'row', 'has/have')} no content: a model can only guess the labels"
 
 
 def _of_repetitions(parsed: Parsed, found: Repetitions) -> Iterator[tuple[str, str]]:
