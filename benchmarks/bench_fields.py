@@ -75,6 +75,17 @@ def of_fields(
     return Made(X, table.transform(no_cells, [], test), None)
 
 
+def subjects_answered(
+    made: Made, Y: sp.csr_matrix, Y_test: sp.csr_matrix, concepts: Sequence[str], began: float
+) -> tuple[Answered, float]:
+    """What ``subjects`` answers to the held-out rows, and the processor seconds from ``began`` to its last step."""
+    problem = replace(Problem.check_sets(made.X, Y, Taxonomy.flat(concepts)), names=made.names)
+    model = trained(problem, "subjects", {})
+    took = time.process_time() - began
+    seen = np.bincount(Y.indices, minlength=len(concepts)) > 0
+    return Answered(*zip(*answered(by_rows(model, made.X_test), Y_test, seen), strict=True)), took
+
+
 def bench(corpus: str) -> None:
     file, language, end = CORPORA[corpus]
     train, test = parts(corpus)
@@ -88,12 +99,9 @@ def bench(corpus: str) -> None:
 
     def add(title: str, began: float, made: Made) -> None:
         nonlocal joined
-        problem = replace(Problem.check_sets(made.X, Y, Taxonomy.flat(concepts)), names=made.names)
-        model = trained(problem, "subjects", {})
-        took = time.process_time() - began
-        found = Answered(*zip(*answered(by_rows(model, made.X_test), Y_test, seen), strict=True))
+        found, took = subjects_answered(made, Y, Y_test, concepts, began)
         ndcg = np.array(found.ndcg)
-        gain = "" if joined is None else _gain(ndcg, joined)
+        gain = "" if joined is None else gain_over(ndcg, joined)
         joined = ndcg if joined is None else joined
         rows.append([corpus, title, f"{np.mean(found.f1):.3f}", f"{ndcg.mean():.3f}", gain, f"{took:.0f}"])
         print(f"  {rows[-1]}", flush=True)
@@ -142,7 +150,7 @@ def bench_single(name: str) -> None:
         model = trained(Problem.check(made.X, train.y, labels), SINGLE_MACHINE, {"C": 1.0, "bias": 1.0})
         took = time.process_time() - began
         right = (np.asarray(model.scores(made.X_test)).argmax(axis=1) == test.y).astype(float)
-        gain = "" if joined is None else _gain(right, joined)
+        gain = "" if joined is None else gain_over(right, joined)
         joined = right if joined is None else joined
         rows.append([name, title, f"{right.mean():.3f}", gain, f"{took:.0f}"])
         print(f"  {rows[-1]}", flush=True)
@@ -204,7 +212,7 @@ def _words(rows: Fields, at: int) -> float:
     return float(np.mean([len(row[at].split()) for row in rows]))
 
 
-def _gain(ndcg: np.ndarray, joined: np.ndarray) -> str:
+def gain_over(ndcg: np.ndarray, joined: np.ndarray) -> str:
     found = paired_bootstrap(ndcg, joined, resamples=10_000, confidence=0.95, seed=0)
     return f"{np.mean(ndcg - joined):+.3f} ({found.low:+.3f} to {found.high:+.3f})"
 

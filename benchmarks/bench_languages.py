@@ -7,18 +7,14 @@ The gain in nDCG@10 over the words of all texts has a confidence interval of pai
 """
 
 import time
-from dataclasses import replace
 
 import numpy as np
 
 from app.datasets.recipe_schemas import TextRecipe
 from app.features.by_language import main_language
-from benchmarks.bench_fields import of_texts
-from benchmarks.bench_subjects import Answered, answered, by_rows, parts, targets, trained, vocabulary
+from benchmarks.bench_fields import gain_over, of_texts, subjects_answered
+from benchmarks.bench_subjects import parts, targets, vocabulary
 from benchmarks.results import write
-from solvers.core.problem import Problem
-from solvers.labels.taxonomy import Taxonomy
-from solvers.metrics.comparison import paired_bootstrap
 
 CORPUS = "tib-core.orig"
 LANGUAGES = ("de", "en")
@@ -33,7 +29,6 @@ def bench() -> None:
     train, test = parts(CORPUS)
     concepts, _ = vocabulary(None, [label for _, some in (*train, *test) for label in some], "de")
     Y, Y_test = targets(train, concepts), targets(test, concepts)
-    seen = np.bincount(Y.indices, minlength=len(concepts)) > 0
     texts, held_out = ([text for text, _ in some] for some in (train, test))
     began = time.process_time()
     read = np.array([main_language([text], LANGUAGES) for text in held_out])
@@ -44,12 +39,9 @@ def bench() -> None:
         began = time.process_time()
         made = of_texts(texts, held_out, recipe, [], concepts)
         features = time.process_time() - began
-        problem = replace(Problem.check_sets(made.X, Y, Taxonomy.flat(concepts)), names=made.names)
-        model = trained(problem, "subjects", {})
-        took = time.process_time() - began
-        found = Answered(*zip(*answered(by_rows(model, made.X_test), Y_test, seen), strict=True))
+        found, took = subjects_answered(made, Y, Y_test, concepts, began)
         ndcg = np.array(found.ndcg)
-        gain = "" if first is None else _gain(ndcg, first)
+        gain = "" if first is None else gain_over(ndcg, first)
         first = ndcg if first is None else first
         parted = [f"{ndcg[read == language].mean():.3f}" for language in LANGUAGES]
         rows.append(
@@ -64,11 +56,6 @@ def bench() -> None:
     parted = [f"nDCG@10 of {language}" for language in LANGUAGES]
     header = ["features", "F1@5", "nDCG@10", "gain", *parted, "features s", "processor s"]
     write(f"A model for each language: {CORPUS}", header, rows, note)
-
-
-def _gain(ndcg: np.ndarray, first: np.ndarray) -> str:
-    found = paired_bootstrap(ndcg, first, resamples=10_000, confidence=0.95, seed=0)
-    return f"{np.mean(ndcg - first):+.3f} ({found.low:+.3f} to {found.high:+.3f})"
 
 
 if __name__ == "__main__":

@@ -67,6 +67,12 @@ def fetch(address: str, write: Callable[[bytes], None]) -> None:
         _fetches.release()
 
 
+def object_of(address: str) -> tuple[Bucket, str]:
+    """The bucket and the key of ``s3://bucket/key``."""
+    parts = urlsplit(address)
+    return Bucket(f"s3://{parts.netloc}", settings().files_endpoint or None), unquote(parts.path).lstrip("/")
+
+
 class _Bounded:
     """Passes blocks on within the limits of size and time."""
 
@@ -87,9 +93,8 @@ def _fetch(address: str, write: Callable[[bytes], None]) -> None:
     for _ in range(_MOST_REDIRECTS + 1):
         _require_allowed(address)
         if address.startswith("s3://"):
-            parts = urlsplit(address)
-            bucket = Bucket(f"s3://{parts.netloc}", settings().files_endpoint or None)
-            for block in bucket.blocks(unquote(parts.path).lstrip("/"), _AT_ONCE):
+            bucket, key = object_of(address)
+            for block in bucket.blocks(key, _AT_ONCE):
                 write(block)
             return
         moved = _fetch_by_http(address, write)

@@ -73,7 +73,7 @@ def finds_in(language: str, find: Callable[[str], int | None]) -> Callable[[str]
     return (lambda term: find(term_of(language, term))) if language else find
 
 
-# texts come again at once: for their terms, for the names in them, and for the answer
+# one request reads a text several times: for its terms, for names of concepts, and for the answer
 @lru_cache(64)
 def _parts(text: str, languages: tuple[str, ...]) -> tuple[Part, ...]:
     whole = partial(_language, text[:_READ], languages)

@@ -1,4 +1,4 @@
-"""The language of a text, by py3langid's model of 97 languages."""
+"""The language of a text, by py3langid's model."""
 
 from __future__ import annotations
 

@@ -190,7 +190,8 @@ class TableFeatures:
 
     def text_language(self, instance: Instance) -> str | None:
         """Of the record's texts."""
-        return self.language(*self.texts_of(instance))
+        has_languages = self._text is not None and self._text.params.by_language
+        return self.language(*self.texts_of(instance)) if has_languages else None
 
     def language(self, *texts: str) -> str | None:
         """Of the texts of a row's `fields`, or of all as one."""

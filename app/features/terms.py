@@ -107,7 +107,7 @@ class TermColumns:
 
 
 class LanguageColumns:
-    """The columns of the terms of texts in one language; words come again and again, so theirs are remembered.
+    """Finds the columns of the terms of texts in one language, and remembers those of words, which repeat.
 
     Parameters
     ----------
