@@ -1,6 +1,6 @@
 """Import options: resolved and checked before the file is read."""
 
-from app.datasets.recipe_schemas import TextRecipe, stem_language, stop_language
+from app.datasets.recipe_schemas import TITLE_AND_BODY, TextRecipe, stem_language, stop_language
 from app.datasets.schemas import ImportOptions
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
@@ -139,15 +139,13 @@ def with_language(recipe: TextRecipe, statistics: DatasetStatistics, pointer: st
 
 
 def _check_fields(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str) -> None:
-    """Raise InvalidInput where a recipe has fields that are no text columns of the dataset."""
-    known = [column.name for column in statistics.columns or [] if column.role == "text"]
-    if recipe.fields and len(known) < 2:
-        why = "the dataset has one text column, or was imported by a version that joined them: upload it again"
-        raise _fault(f"{why}, with text_columns for each field", f"{pointer}/fields")
+    """Raise InvalidInput where a recipe has fields that are neither text columns nor title and body of one text."""
+    columns = [column.name for column in statistics.columns or [] if column.role == "text"]
+    several = len(columns) > 1
     for name in recipe.own_fields:
-        if name not in known:
-            detail = f"no text column '{name}'; the dataset's text columns are {', '.join(known)}"
-            raise _fault(detail, f"{pointer}/fields/{name}")
+        if name not in (columns if several else TITLE_AND_BODY):
+            known = f"text columns are {', '.join(columns)}" if several else "rows have one text: title and body"
+            raise _fault(f"no text column '{name}'; the dataset's {known}", f"{pointer}/fields/{name}")
 
 
 def _resolved(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str) -> TextRecipe:

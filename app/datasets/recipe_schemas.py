@@ -43,6 +43,8 @@ DETECTED_LANGUAGES = frozenset({
 })  # fmt: skip
 # texts in none of a recipe's languages
 OTHER_LANGUAGE = "other"
+# the fields of rows that have one text
+TITLE_AND_BODY = ("title", "body")
 _BY_NAME = {name: code for code, name in STOP_LANGUAGES.items()} | {"nb": "no", "nn": "no"}
 
 
@@ -308,10 +310,11 @@ class TextRecipe(BaseModel):
     fields: Fields = Field(
         default={},
         description="Weights of text columns, by name, and options that differ in them. Each column's terms "
-        "are then weighted on their own. auto compares the joined text with weights 0.5, 1 and 2 of the shortest "
-        "column on some of the training rows, and keeps the joined text unless another is clearly better. "
-        "Default: auto for auto and subjects on tables with other columns, too; otherwise the columns are joined "
-        "into one text.",
+        "are then weighted on their own. Rows with one text have the columns title and body: the title is the first "
+        "line, or what precedes ' ¤ ' in Annif's corpora. auto compares the joined text with weights 0.5, 1 and 2 of "
+        "the shortest column on some of the training rows, and keeps the joined text unless another is clearly better. "
+        "Default: auto for auto and subjects, unless it would make a model read records in place of texts; otherwise "
+        "the columns are joined into one text.",
     )
 
     _stop_list = field_validator("stop_words")(_of_language)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from app.features.excerpts import excerpt
+from app.features.excerpts import excerpt, split_text
 from app.features.reading import reader
 
 
@@ -48,7 +48,7 @@ class Classifier:
         """The sparse rows that the machine reads."""
         kind, params = self.features["kind"], self.features["params"]
         if kind == "text":
-            return self._terms(instances, params, "features/")
+            return self._texts([[text] for text in instances], ["text"], params, "features/")
         if kind == "table":
             return self._table(instances, params)
         if kind in ("named_text", "named_table"):
@@ -120,20 +120,22 @@ class Classifier:
                     levels[i, at] = 1
         parts = [self._scaled(numbers, params["recipe"], columns["numbers"]), sp.csr_matrix(levels)]
         if params["text"] is not None:
-            parts.append(self._texts(records, columns["texts"], params["text"]))
+            texts = [[row.get(name) or "" for name in columns["texts"]] for row in records]
+            parts.append(self._texts(texts, columns["texts"], params["text"], "features/text."))
         return sp.hstack(parts, format="csr")
 
-    def _texts(self, records: Any, columns: list[str], recipe: dict[str, Any]) -> Any:
-        fields, part = recipe.get("fields"), "features/text."
+    def _texts(self, rows: list[list[str]], columns: list[str], recipe: dict[str, Any], part: str) -> Any:
+        fields = recipe.get("fields")
         if not fields:
-            texts = ["\n".join(row[name] for name in columns if row.get(name)) for row in records]
-            return self._terms(texts, recipe, part)
+            return self._terms(["\n".join(filter(None, row)) for row in rows], recipe, part)
+        if len(columns) == 1:
+            columns = ["title", "body"]
+            rows = [list(split_text(text, columns)) for (text,) in rows]
         X: Any = 0
-        for name in columns:
+        for at, name in enumerate(columns):
             own = {option: value for option, value in fields.get(name, {}).items() if value is not None}
             weight = own.pop("weight", 1)
-            texts = [row.get(name) or "" for row in records]
-            X = X + weight * self._terms(texts, {**recipe, **own, "fields": {}}, part)
+            X = X + weight * self._terms([row[at] for row in rows], {**recipe, **own, "fields": {}}, part)
         lengths = np.sqrt(X.multiply(X).sum(axis=1)).A1
         return (sp.diags(1 / np.where(lengths > 0, lengths, 1)) @ X).tocsr()
 

@@ -113,7 +113,8 @@ def loader_source() -> str:
     """The script of an archive: with what reads texts within it, it needs no file beside it."""
     modules = (archive_loader, text_reading, text_cleaning, text_excerpts)
     script, *parts = (Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules)
-    before, after = script.split("from app.features.excerpts import excerpt\nfrom app.features.reading import reader\n")
+    imports = "from app.features.excerpts import excerpt, split_text\nfrom app.features.reading import reader\n"
+    before, after = script.split(imports)
     within = "".join(part.split("from __future__ import annotations\n")[1] for part in parts)
     return before + re.sub(r"^from app\..*\n", "", within, flags=re.MULTILINE) + after
 

@@ -28,7 +28,7 @@ from solvers.subjects.name_columns import MatchRows, alike_names
 
 _TOKENS, _SHOWN, _LEXICON = "tokens.", "shown.", "lexicon."
 _LENGTH = "number of words"
-_SENTENCES = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
+_SENTENCES = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+|\s¤\s")
 _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
 # letters of a part of a compound, and compounds that are remembered
 _LEAST_PART, _MOST_REMEMBERED = 4, 1 << 17
@@ -64,7 +64,7 @@ class ConceptNames:
     """The columns of names: some for each concept, and the number of words.
 
     Texts are those of a row's fields; of rows without fields there is one. Names in the title count more: it is the
-    first field, or the first sentence or line of a text without fields.
+    first field, or the first sentence or line where there is none or it is empty.
 
     Parameters
     ----------
@@ -155,13 +155,13 @@ class ConceptNames:
                         for word in some:
                             self._add(word, sentence, words, part.language, own)
                     sentence += 1
-                    if (at == 0 and self._has_title) or not (n_title or self._has_title):
+                    if not n_title or (at == 0 and self._has_title):
                         n_title = words.n
         return self._rows.row(self._match(words), words.n, n_title)
 
-    def matches(self, rows: Iterable[str] | Iterable[Sequence[str]]) -> csr_matrix[np.float64]:
-        """Rows of texts, or of sequences of texts of fields: shape (n_rows, n_columns)."""
-        found = [self.row((row,) if isinstance(row, str) else row) for row in rows]
+    def matches(self, rows: Iterable[Sequence[str]]) -> csr_matrix[np.float64]:
+        """Rows of one text, or of one for each field: shape (n_rows, n_columns)."""
+        found = [self.row(row) for row in rows]
         bounds = np.cumsum([0, *(len(columns) for columns, _ in found)])
         values = np.concatenate([each for _, each in found]) if found else np.empty(0)
         columns = np.concatenate([each for each, _ in found]) if found else np.empty(0, np.int32)

@@ -1,4 +1,4 @@
-"""Excerpts of texts, cleaned first: the first characters or words, or sentences spread over a whole document.
+"""Excerpts of texts, cleaned first: the first characters or words, or sentences spread over a whole document; titles.
 
 This module needs the standard library alone: archives carry its source within their script `load.py`.
 """
@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from app.features.cleaning import Cleaned
 from app.features.reading import counted_words
 
 # full stops and the like of all scripts, of which those of ideographs need no blank behind them; and line breaks
 _between_sentences = re.compile(r"(?<=[.!?…。！？｡؟۔।॥։።။។])['\"’”»)\]]*\s+|(?<=[。！？｡])|\n\s*")
+_end_of_title = re.compile(r"(?<=\S)(?:[^\S\n]*\n|\s¤\s)")
+
+# one text, or one for each field
+Text: TypeAlias = str | Sequence[str]
 
 
 class Excerpt(NamedTuple):
@@ -63,6 +67,23 @@ def excerpt(text: str, recipe: Mapping[str, Any]) -> Excerpt:
     if parts == [(0, len(text))]:
         return Excerpt(text, parts, cleaned)
     return Excerpt("\n".join(text[first:last] for first, last in parts), parts, cleaned)
+
+
+def split_text(text: Text, fields: Sequence[str]) -> tuple[str, ...]:
+    """The texts of the fields of a row, of which one text has a title and a body; it as a whole without fields.
+
+    The title is the first line, or what precedes `` ¤ ``, by which Annif's corpora separate it from the abstract. A
+    text without either is all body. Title and body joined by one character have the length of their text, so that
+    places in both agree.
+    """
+    if not isinstance(text, str):
+        return tuple(text)
+    if not fields:
+        return (text,)
+    end = _end_of_title.search(text)
+    if end is None or not text[end.end() :].strip():
+        return ("", text)
+    return (text[: end.end() - 1], text[end.end() :])
 
 
 def _sentences(text: str, end: int) -> list[tuple[int, int]]:

@@ -16,6 +16,7 @@ from scipy.sparse import csr_matrix, hstack
 from app.datasets.recipe_schemas import ColumnRecipe, TableColumns, TextRecipe
 from app.features.base import Instance, Row
 from app.features.concept_names import ConceptName, ConceptNames
+from app.features.excerpts import Text
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
 from solvers.labels.name_block import NameBlock
@@ -44,9 +45,9 @@ class _WithNames(Generic[_Features]):
         """The same terms with other names; parameters as of `fit`."""
         return type(self)(self._terms, _built(self._terms, names, shown))
 
-    def matches(self, texts: Iterable[str] | Iterable[Sequence[str]]) -> csr_matrix[np.float64]:
+    def matches(self, texts: Iterable[Text]) -> csr_matrix[np.float64]:
         """The columns behind the terms alone: shape (n_texts, n_features - n_terms)."""
-        return self._names.matches(texts)
+        return self._names.matches(map(self._terms.split, texts))
 
     def block(self) -> NameBlock:
         """Where the names begin among the columns, and which names are alike."""
@@ -132,9 +133,7 @@ class _WithNames(Generic[_Features]):
         first = np.int32(self._terms.n_features)
         return np.concatenate([terms[0], columns + first]).astype(np.int32), np.concatenate([terms[1], found])
 
-    def _beside(
-        self, terms: csr_matrix[np.float64], texts: Iterable[str] | Iterable[Sequence[str]]
-    ) -> csr_matrix[np.float64]:
+    def _beside(self, terms: csr_matrix[np.float64], texts: Iterable[Text]) -> csr_matrix[np.float64]:
         return csr_matrix(hstack([terms, self.matches(texts)], format="csr"))
 
 
@@ -180,7 +179,7 @@ class NamedTextFeatures(_WithNames[TextFeatures]):
 
     def text_row(self, text: str) -> Row:
         """Indices (k,), increasing, and values (k,) of one text."""
-        return self._joined(self._terms.text_row(text), (text,))
+        return self._joined(self._terms.text_row(text), self._terms.split(text))
 
     def transform(self, texts: Iterable[str]) -> csr_matrix[np.float64]:
         """Rows of texts, which are read twice: shape (n_texts, n_features)."""
@@ -198,7 +197,7 @@ class NamedTableFeatures(_WithNames[TableFeatures]):
         columns: TableColumns,
         column_names: Sequence[str],
         X: csr_matrix[np.float64],
-        texts: Iterable[str] | Iterable[Sequence[str]],
+        texts: Iterable[Text],
         recipe: ColumnRecipe,
         text_recipe: TextRecipe,
         names: Iterable[ConceptName],
@@ -223,12 +222,12 @@ class NamedTableFeatures(_WithNames[TableFeatures]):
         self,
         X: csr_matrix[np.float64],
         names: Sequence[str],
-        texts: Iterable[str] | Iterable[Sequence[str]] | None,
+        texts: Iterable[Text] | None,
     ) -> csr_matrix[np.float64]:
         """As :meth:`TableFeatures.transform`; texts are read twice."""
         rows = self._terms.transform(X, names, texts)
-        n_texts = len(self._terms.fields) or 1
-        return self._beside(rows, [("",) * n_texts] * rows.shape[0] if texts is None else texts)
+        nothing = ("",) * max(1, len(self._terms.fields))
+        return self._beside(rows, [nothing] * rows.shape[0] if texts is None else texts)
 
 
 # features whose instances are records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix, hstack
 
 from app.datasets.recipe_schemas import ColumnRecipe, TableColumns, TextRecipe
 from app.features.base import Instance, InstanceError, Row
-from app.features.fields import FieldFeatures
+from app.features.excerpts import Text
 from app.features.levels import CategoryLevels
 from app.features.names import found_as, list_numbers, list_widths, shorten, unrolled
 from app.features.scaling import NumberScaling
@@ -38,7 +38,7 @@ class TableFeatures:
         recipe: ColumnRecipe,
         scaling: NumberScaling,
         levels: CategoryLevels,
-        text: TextFeatures | FieldFeatures | None,
+        text: TextFeatures | None,
     ) -> None:
         self._columns, self._recipe, self._scaling, self._levels, self._text = columns, recipe, scaling, levels, text
         self._known = {*columns.texts, *columns.numbers, *columns.categories, *columns.left_out}
@@ -50,7 +50,7 @@ class TableFeatures:
         columns: TableColumns,
         names: Sequence[str],
         X: csr_matrix[np.float64],
-        texts: Iterable[str] | Iterable[Sequence[str]] | None,
+        texts: Iterable[Text] | None,
         recipe: ColumnRecipe,
         text_recipe: TextRecipe,
     ) -> tuple[TableFeatures, csr_matrix[np.float64]]:
@@ -78,12 +78,9 @@ class TableFeatures:
         names = [*names[:n_numbers], *_canonical(columns, names[n_numbers:])]
         scaling = NumberScaling.fit(X[:, :n_numbers], recipe, list_numbers(columns.numbers))
         levels = CategoryLevels.fit(columns.categories, names[n_numbers:], X[:, n_numbers:], recipe.min_level_rows)
-        text: TextFeatures | FieldFeatures | None = None
-        terms = None
-        if texts is not None and text_recipe.fields:
-            text, terms = FieldFeatures.fit(columns.texts, texts, text_recipe)
-        elif texts is not None:
-            text, terms = TextFeatures.fit(cast(Iterable[str], texts), text_recipe)
+        text, terms = None, None
+        if texts is not None:
+            text, terms = TextFeatures.fit(texts, text_recipe, _apart(columns))
         features = cls(columns, recipe, scaling, levels, text)
         return features, features._beside(X, names, terms)
 
@@ -92,11 +89,10 @@ class TableFeatures:
         """The features whose `params_json` and `arrays` these are."""
         columns = TableColumns.model_validate(params["columns"])
         recipe = ColumnRecipe.model_validate(params["recipe"])
-        text: TextFeatures | FieldFeatures | None = None
+        text: TextFeatures | None = None
         if params["text"] is not None:
             of_text = {name.removeprefix(_TEXT): array for name, array in arrays.items() if name.startswith(_TEXT)}
-            text = TextFeatures.from_arrays(params["text"], of_text)
-            text = FieldFeatures(columns.texts, text) if text.params.fields else text
+            text = TextFeatures.from_arrays(params["text"], of_text, _apart(columns))
         scaling = NumberScaling.from_arrays(recipe, arrays, list_numbers(columns.numbers))
         return cls(columns, recipe, scaling, CategoryLevels.from_arrays(columns.categories, arrays), text)
 
@@ -139,7 +135,7 @@ class TableFeatures:
     @property
     def has_fields(self) -> bool:
         """Whether columns of texts have features of their own."""
-        return isinstance(self._text, FieldFeatures)
+        return bool(self.fields) and len(self._columns.texts) > 1
 
     @property
     def text_recipe(self) -> TextRecipe:
@@ -149,13 +145,20 @@ class TableFeatures:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The columns of texts that have features of their own."""
-        return self._columns.texts if self.has_fields else ()
+        """The columns of texts that have features of their own, or title and body of one; none where texts are one."""
+        return () if self._text is None else self._text.fields
 
     def texts_of(self, instance: Instance) -> tuple[str, ...]:
         """The texts of a record's `fields`, or all of them as one."""
-        texts = self._texts(self._record(instance))
-        return tuple(texts) if self.has_fields else (_joined(texts),)
+        return self.split(self._text_of(self._record(instance)))
+
+    def split(self, text: Text) -> tuple[str, ...]:
+        """The texts of a row's `fields`, or its one text."""
+        return (text if isinstance(text, str) else "",) if self._text is None else self._text.split(text)
+
+    def _text_of(self, record: Mapping[str, Any]) -> Text:
+        texts = self._texts(record)
+        return texts if self.has_fields else "\n".join(filter(None, texts))
 
     @property
     def _first_term(self) -> int:
@@ -203,11 +206,7 @@ class TableFeatures:
             return {}
         first = self._first_term
         wanted = [index - first for index in indices if index >= first]
-        texts = self._texts(self._record(instance))
-        if isinstance(self._text, FieldFeatures):
-            found = self._text.spans(texts, wanted)
-        else:
-            found = self._text.spans({"text": _joined(texts)}, wanted)
+        found = self._text.spans_in(self.texts_of(instance), wanted)
         return {index + first: spans for index, spans in found.items()}
 
     def params_json(self) -> dict[str, Any]:
@@ -240,11 +239,7 @@ class TableFeatures:
         numbers = np.array([self._number(record.get(name), name) for name in self._columns.numbers], dtype=np.float64)
         levels = [f"{name}={self._level(record.get(name), name)}" for name in self._columns.categories]
         X = csr_matrix(np.concatenate([numbers, np.ones(len(levels))])[None, :])
-        terms = None
-        if isinstance(self._text, FieldFeatures):
-            terms = self._text.transform([self._texts(record)])
-        elif self._text is not None:
-            terms = self._text.transform([_joined(self._texts(record))])
+        terms = None if self._text is None else self._text.transform([self._text_of(record)])
         made = self._beside(X, [*self._columns.numbers, *levels], terms)
         return made.indices, made.data
 
@@ -271,7 +266,7 @@ class TableFeatures:
         self,
         X: csr_matrix[np.float64],
         names: Sequence[str],
-        texts: Iterable[str] | Iterable[Sequence[str]] | None,
+        texts: Iterable[Text] | None,
     ) -> csr_matrix[np.float64]:
         """Rows of a dataset of the same columns, shape (n, n_features).
 
@@ -303,10 +298,9 @@ class TableFeatures:
         if not self._columns.missing and np.isnan(ordered.data).any():
             raise InstanceError("a number is missing, but the training dataset had no missing numbers")
         terms = None
-        if isinstance(self._text, FieldFeatures):
-            terms = self._text.transform(texts or [[""] * len(self._columns.texts)] * X.shape[0])
-        elif self._text is not None:
-            terms = self._text.transform(cast(Iterable[str], texts or [""] * X.shape[0]))
+        if self._text is not None:
+            nothing: Text = [""] * len(self._columns.texts) if self.has_fields else ""
+            terms = self._text.transform(texts or [nothing] * X.shape[0])
         return self._beside(ordered, self._forms([names[at] for at in order + rest]), terms)
 
     def _in_own_form(self, names: Sequence[str]) -> list[str]:
@@ -437,8 +431,9 @@ class TableFeatures:
         return math.nan
 
 
-def _joined(texts: Iterable[str]) -> str:
-    return "\n".join(filter(None, texts))
+def _apart(columns: TableColumns) -> Sequence[str]:
+    """The columns of texts, where there are several."""
+    return columns.texts if len(columns.texts) > 1 else ()
 
 
 def _types(columns: TableColumns, levels: Sequence[str]) -> dict[str, ColumnType]:

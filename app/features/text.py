@@ -1,5 +1,11 @@
 """Texts as weighted terms: words and what else the recipe takes, with TF-IDF or BM25 weights, rows of length one.
 
+A row has one text, or a text for each of several fields: title, abstract, keywords. The fields have their terms in
+common, so that what a word in a title says is learnt from abstracts, too. A row is then scaled to length 1: the sum
+over the fields f of w_f x_f, where x_f are the weights of field f's terms, of length 1. A title of five words counts as
+much as an abstract of five hundred. Where the recipe has fields and rows have one text, the fields are `title` and
+`body` (:mod:`app.features.excerpts`).
+
 What words are is said in :mod:`app.features.words`, what terms are in :mod:`app.features.terms`, and what they weigh in
 :mod:`app.features.term_weights`. With the default recipe this is what scikit-learn's TfidfVectorizer computes; it is
 done here because a request must not pay for building one, and a server that only predicts need not import one. A recipe
@@ -19,9 +25,10 @@ import numpy.typing as npt
 import structlog
 from scipy.sparse import csr_matrix
 
-from app.datasets.recipe_schemas import TextRecipe
+from app.datasets.recipe_schemas import TITLE_AND_BODY, TextRecipe
 from app.features.base import FitError, Instance, InstanceError, Row
 from app.features.by_language import main_language
+from app.features.excerpts import Text, split_text
 from app.features.names import pack_names, unpack_names
 from app.features.stop_words import with_stop_words
 from app.features.term_counts import count_terms, select_terms, widened
@@ -45,11 +52,16 @@ class TextFeatures:
     vocabulary : list of str, or None
         The terms, sorted; None where they are hashed.
     weights : TermWeights
+    columns : sequence of str
+        The text columns of a row, of which those that are not among the recipe's fields have the weight 1. Empty where
+        a row has one text.
     """
 
     kind: ClassVar[str] = "text"
 
-    def __init__(self, params: TextRecipe, vocabulary: list[str] | None, weights: TermWeights) -> None:
+    def __init__(
+        self, params: TextRecipe, vocabulary: list[str] | None, weights: TermWeights, columns: Sequence[str] = ()
+    ) -> None:
         if vocabulary is not None and len(vocabulary) != len(weights):
             raise ValueError(f"{len(vocabulary)} terms for {len(weights)} weights")
         self.params = params
@@ -61,19 +73,25 @@ class TextFeatures:
             self._find = _hashed(params.hash_features)
         else:
             self._find = {term: index for index, term in enumerate(vocabulary)}.get
-        self._columns = TermColumns(params, self._find)
+        self.fields = fields_of(params, columns)
+        self._weight_of, recipes = _by_field(params, self.fields)
+        self._columns = [TermColumns(recipe, self._find) for recipe in recipes]
 
     @classmethod
-    def fit(cls, texts: Iterable[str], params: TextRecipe) -> tuple[TextFeatures, csr_matrix[np.float64]]:
+    def fit(
+        cls, texts: Iterable[Text], params: TextRecipe, columns: Sequence[str] = ()
+    ) -> tuple[TextFeatures, csr_matrix[np.float64]]:
         """Learn terms and their weights from texts, and weigh these.
 
         Parameters
         ----------
-        texts : iterable of str
-            Read once.
+        texts : iterable of str, or of sequence of str
+            Of each row one text, or one for each of `columns`. Read once for each field.
         params : TextRecipe
             Terms as frequent as one another at the edge of `max_features` are kept in alphabetical order. Where it
             names the language of its stop words, the features' own params have the words.
+        columns : sequence of str
+            The text columns of a row that has several.
 
         Returns
         -------
@@ -87,26 +105,43 @@ class TextFeatures:
             If no term is left.
         """
         params = with_stop_words(params)
-        features, (X,) = cls._fit(params, [(texts, params)])
-        return features, X
+        features, by_field = cls._fit(texts, params, columns)
+        return features, _summed(by_field, features._weight_of)
 
     @classmethod
-    def fit_fields(
-        cls, fields: Mapping[str, Iterable[str]], params: TextRecipe
-    ) -> tuple[TextFeatures, list[csr_matrix[np.float64]]]:
-        """As :meth:`fit`, of texts in several fields, whose terms count together: weigh those of each field."""
-        params = with_stop_words(params)
-        return cls._fit(params, [(texts, params.of_field(name)) for name, texts in fields.items()])
+    def rows_by(
+        cls, texts: Iterable[Text], recipes: Sequence[TextRecipe], columns: Sequence[str]
+    ) -> list[csr_matrix[np.float64]]:
+        """The rows that each of several recipes makes, which differ in nothing but the weights of fields.
+
+        Parameters are those of :meth:`fit`, and so are the errors; texts are read as often as by one fit.
+        """
+        features, by_field = cls._fit(texts, with_stop_words(recipes[0]), columns)
+        return [_summed(by_field, _by_field(recipe, features.fields)[0]) for recipe in recipes]
 
     @classmethod
     def _fit(
-        cls, params: TextRecipe, fields: Sequence[tuple[Iterable[str], TextRecipe]]
+        cls, texts: Iterable[Text], params: TextRecipe, columns: Sequence[str]
     ) -> tuple[TextFeatures, list[csr_matrix[np.float64]]]:
-        if params.hash_features is not None:
-            return cls._fit_hashed(fields, params, params.hash_features)
+        """The features, and of each field its rows of length 1."""
+        fields = fields_of(params, columns)
         ids: defaultdict[str, int] = defaultdict()
         ids.default_factory = ids.__len__
-        by_field = [count_terms(texts, TermColumns(recipe, ids.__getitem__)) for texts, recipe in fields]
+        n_hashed = params.hash_features
+        find = ids.__getitem__ if n_hashed is None else _hashed(n_hashed)
+        by_field = [
+            count_terms(_of_field(texts, fields, at), TermColumns(recipe, find))
+            for at, recipe in enumerate(_by_field(params, fields)[1])
+        ]
+        if n_hashed is not None:
+            counts = _together(by_field, n_hashed)
+            if counts.nnz == 0:
+                raise FitError(_no_terms(counts.shape[0], params))
+            wide = widened(counts, n_hashed)
+            found, in_texts = np.unique(wide.indices, return_counts=True)
+            weights = TermWeights.fit(params, wide, in_texts, np.full(len(in_texts), counts.shape[0]), found)
+            of_fields = [wide] if len(by_field) == 1 else [widened(each, n_hashed) for each in by_field]
+            return cls(params, None, weights, columns), [weights.weigh(each) for each in of_fields]
         counts = _together(by_field, len(ids))
         terms = sorted(ids)
         order = np.fromiter(map(ids.__getitem__, terms), dtype=np.int64, count=len(terms))
@@ -126,24 +161,12 @@ class TextFeatures:
         selected = select_terms(counts, order[kept])
         weights = TermWeights.fit(params, selected, in_texts[kept], n_texts[kept])
         of_fields = [selected] if len(by_field) == 1 else [select_terms(each, order[kept]) for each in by_field]
-        return cls(params, [terms[k] for k in kept], weights), [weights.weigh(each) for each in of_fields]
+        return cls(params, [terms[k] for k in kept], weights, columns), [weights.weigh(each) for each in of_fields]
 
     @classmethod
-    def _fit_hashed(
-        cls, fields: Sequence[tuple[Iterable[str], TextRecipe]], params: TextRecipe, n_features: int
-    ) -> tuple[TextFeatures, list[csr_matrix[np.float64]]]:
-        by_field = [count_terms(texts, TermColumns(recipe, _hashed(n_features))) for texts, recipe in fields]
-        counts = _together(by_field, n_features)
-        if counts.nnz == 0:
-            raise FitError(_no_terms(counts.shape[0], params))
-        wide = widened(counts, n_features)
-        found, in_texts = np.unique(wide.indices, return_counts=True)
-        weights = TermWeights.fit(params, wide, in_texts, np.full(len(in_texts), counts.shape[0]), found)
-        of_fields = [wide] if len(by_field) == 1 else [widened(each, n_features) for each in by_field]
-        return cls(params, None, weights), [weights.weigh(each) for each in of_fields]
-
-    @classmethod
-    def from_arrays(cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> TextFeatures:
+    def from_arrays(
+        cls, params: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], columns: Sequence[str] = ()
+    ) -> TextFeatures:
         """The features whose `params_json` and `arrays` these are; logs a warning if stems or lemmas may differ."""
         # recipes of earlier releases have no version of the reader
         recipe = TextRecipe.model_validate({"reader": 1} | {k: params[k] for k in params if k != _LIBRARIES})
@@ -151,7 +174,7 @@ class TextFeatures:
         if made_with is not None and made_with != here:
             log.warning("features.other_libraries", made_with=made_with, here=here)
         vocabulary = None if recipe.hash_features is not None else unpack_names(arrays)
-        return cls(recipe, vocabulary, TermWeights.from_arrays(recipe, arrays))
+        return cls(recipe, vocabulary, TermWeights.from_arrays(recipe, arrays), columns)
 
     @property
     def columns(self) -> None:
@@ -162,15 +185,14 @@ class TextFeatures:
         """The recipe."""
         return self.params
 
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """None: an instance has one text."""
-        return ()
-
     def texts_of(self, instance: Instance) -> tuple[str, ...]:
-        """The one text of an instance."""
+        """The texts of an instance's fields, or its one text."""
         assert isinstance(instance, Mapping)
-        return (instance["text"],)
+        return self.split(instance["text"])
+
+    def split(self, text: Text) -> tuple[str, ...]:
+        """The texts of a row's fields, or its one text."""
+        return split_text(text, self.fields)
 
     @property
     def n_features(self) -> int:
@@ -198,27 +220,29 @@ class TextFeatures:
         """The language of most of the instance's text, where languages have terms of their own."""
         return self.language(*self.texts_of(instance))
 
-    def language(self, text: str) -> str | None:
-        """As :meth:`text_language`, of a text."""
+    def language(self, *texts: str) -> str | None:
+        """As :meth:`text_language`, of one text or those of the fields."""
         languages = tuple(self.params.by_language)
-        return main_language([self._columns.read(text)], languages) if languages else None
+        if not languages:
+            return None
+        row = self.split(texts[0] if len(texts) == 1 else texts)
+        return main_language([columns.read(text) for text, columns in zip(row, self._columns, strict=True)], languages)
 
     def spans(self, instance: Instance, indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
         """Where terms occur in the instance's text: start and end, in characters, in the order of the text."""
         assert isinstance(instance, Mapping)
-        return self.spans_by(instance["text"], indices, self._columns)
+        return self.spans_in(self.split(instance["text"]), indices)
 
-    def columns_by(self, recipe: TextRecipe) -> TermColumns:
-        """What finds the terms of a text in another recipe's way, as of a field."""
-        return TermColumns(recipe, self._find)
-
-    def spans_by(self, text: str, indices: Collection[int], columns: TermColumns) -> dict[int, list[tuple[int, int]]]:
-        """As :meth:`spans`, of a text that is read by other `columns`."""
-        wanted, found = set(indices), defaultdict(list)
-        for index, begin, end in columns.places(text):
-            if index in wanted:
-                found[index].append((begin, end))
-        return {index: sorted(set(spans)) for index, spans in found.items()}
+    def spans_in(self, texts: Sequence[str], indices: Collection[int]) -> dict[int, list[tuple[int, int]]]:
+        """As :meth:`spans`, of texts of which those that are not empty are joined by one character."""
+        wanted, begin = set(indices), 0
+        found: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
+        for text, columns in zip(texts, self._columns, strict=True):
+            for index, first, last in columns.places(text):
+                if index in wanted:
+                    found[index].add((first + begin, last + begin))
+            begin += len(text) + 1 if text else 0
+        return {index: sorted(spans) for index, spans in found.items()}
 
     def params_json(self) -> dict[str, Any]:
         """The params as JSON values and, where words become stems or lemmas, the version of what makes them."""
@@ -249,18 +273,43 @@ class TextFeatures:
             raise InstanceError('this model takes texts: an instance needs {"text": ...}')
         return self.text_row(instance["text"])
 
-    def text_row(self, text: str) -> Row:
-        """Indices (k,), increasing, and values (k,) of one text."""
-        return self._weights.row(self._columns.find_all(self._columns.read(text)))
+    def text_row(self, text: Text) -> Row:
+        """Indices (k,), increasing, and values (k,) of one row: those of :meth:`transform`, to the bit."""
+        rows = [
+            self._weights.row(columns.find_all(columns.read(each)))
+            for each, columns in zip(self.split(text), self._columns, strict=True)
+        ]
+        return rows[0] if len(rows) == 1 else _summed_row(rows, self._weight_of)
 
-    def transform(self, texts: Iterable[str]) -> csr_matrix[np.float64]:
-        """Rows of texts, shape (n_texts, n_features); a text without a known term is a row of zeros."""
-        return self.transform_by(texts, self._columns)
+    def transform(self, texts: Iterable[Text]) -> csr_matrix[np.float64]:
+        """Rows of texts, which are read once for each field, shape (n_texts, n_features).
 
-    def transform_by(self, texts: Iterable[str], columns: TermColumns) -> csr_matrix[np.float64]:
-        """As :meth:`transform`, of texts that are read by other `columns`."""
-        counts = count_terms(texts, columns)
-        return self._weights.weigh(widened(counts, self.n_features))
+        A text without a known term is a row of zeros.
+        """
+        counted = (count_terms(_of_field(texts, self.fields, at), columns) for at, columns in enumerate(self._columns))
+        return _summed([self._weights.weigh(widened(each, self.n_features)) for each in counted], self._weight_of)
+
+
+def _summed(rows: Sequence[csr_matrix[np.float64]], weights: Sequence[float]) -> csr_matrix[np.float64]:
+    """The weighted sum of the fields' rows, scaled to length 1; one field's rows as they are."""
+    if len(rows) == 1:
+        return rows[0]
+    weighed = [weight * X for weight, X in zip(weights, rows, strict=True)]
+    X = csr_matrix(sum(weighed[1:], weighed[0]))
+    X.sort_indices()
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    squares = np.bincount(row, X.data**2, minlength=X.shape[0])
+    X.data /= np.sqrt(np.where(squares > 0.0, squares, 1.0))[row]
+    return X
+
+
+def _summed_row(rows: Sequence[Row], weights: Sequence[float]) -> Row:
+    """As :func:`_summed`, of one row."""
+    indices, at = np.unique(np.concatenate([each for each, _ in rows]), return_inverse=True)
+    weighed = np.concatenate([weight * values for weight, (_, values) in zip(weights, rows, strict=True)])
+    values = np.bincount(at, weighed, minlength=len(indices))
+    squares = np.bincount(np.zeros(len(values), np.int64), values**2, minlength=1)[0]
+    return indices, values / np.sqrt(squares if squares > 0.0 else 1.0)
 
 
 def _together(counts: Sequence[csr_matrix[np.float64]], n_columns: int) -> csr_matrix[np.float64]:
@@ -295,3 +344,19 @@ def _hashed(n_features: int) -> Callable[[str], int]:
     """What hashes a term, by CRC-32: the same in every process and program."""
     crc32 = zlib.crc32
     return lambda term: crc32(term.encode("utf-8", "surrogatepass")) % n_features
+
+
+def fields_of(params: TextRecipe, columns: Sequence[str]) -> tuple[str, ...]:
+    """The fields of a row's texts: its text columns, title and body of its one text, or none."""
+    return (tuple(columns) or TITLE_AND_BODY) if params.fields else ()
+
+
+def _by_field(params: TextRecipe, fields: Sequence[str]) -> tuple[list[float], list[TextRecipe]]:
+    """The weights and the recipes of fields; of a row without fields those of its one text."""
+    if not fields:
+        return [1.0], [params]
+    return [params.field(name).weight for name in fields], [params.of_field(name) for name in fields]
+
+
+def _of_field(texts: Iterable[Text], fields: Sequence[str], at: int) -> Iterable[str]:
+    return (split_text(text, fields)[at] for text in texts)

@@ -86,9 +86,10 @@ def _text_columns(request: TrainRequest, resolved: Resolved) -> str | None:
         recipe = resolved.default_text
     if recipe is None or recipe.fields != "auto":
         return None
-    names = ", ".join(column.name for column in resolved.statistics.columns or [] if column.role == "text")
+    names = [column.name for column in resolved.statistics.columns or [] if column.role == "text"]
+    what = f"Text columns ({', '.join(names)})" if len(names) > 1 else "Titles and bodies of texts"
     by = "by default " if request.text is None else ""
-    return f"Text columns ({names}) are {by}joined or weighted as training rows decide (text.fields=auto)."
+    return f"{what} are {by}joined or weighted as training rows decide (text.fields=auto)."
 
 
 def _advice(size: int, alone: float, least: Forecast, most: Forecast) -> str | None:

@@ -16,13 +16,14 @@ from app.errors import InvalidInput, Item, Unavailable
 from app.features.base import Features, FitError
 from app.features.cleaning import Cleaned
 from app.features.columns import SparseFeatures
+from app.features.excerpts import split_text
 from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
-from app.features.text import TextFeatures
+from app.features.text import TextFeatures, fields_of
 from app.formats.labels import TRAIN
 from app.jobs.schemas import MOST_HASHED, CleaningPreview, FeaturePreview, FeatureValue, PreviewRequest
 from app.jobs.training_requests import check_columns
-from app.models.rows import cells, matrix, texts_of
+from app.models.rows import cells, columns_apart, matrix, texts_of
 from app.store.corpus import Corpus
 
 _MOST_ROWS, _FEWEST_ROWS = 2000, 20
@@ -108,7 +109,7 @@ def _sample(corpus: Corpus) -> NDArray[np.int64]:
 
 def _fitted(corpus: Corpus, rows: NDArray[np.int64], request: PreviewRequest) -> Features:
     """The features that a job would make of such training rows; raises FitError where no term is left."""
-    if corpus.columns is not None and (corpus.kind == "table" or request.text.fields):
+    if corpus.columns is not None and (corpus.kind == "table" or (request.text.fields and columns_apart(corpus))):
         X, names = cells(corpus, rows)
         texts_of_columns = texts_of(corpus, rows, request.text)
         recipe = request.columns or ColumnRecipe()
@@ -151,11 +152,10 @@ def _cleaned(corpus: Corpus, rows: NDArray[np.int64], recipe: TextRecipe) -> Ite
     """The texts of each row, before and after cleaning: one, or those of the columns that the recipe keeps apart."""
     texts = texts_of(corpus, rows, recipe)
     assert texts is not None
-    names = corpus.columns.texts if recipe.fields and corpus.columns is not None else ()
-    sources = [recipe.of_field(name).clean for name in names] or [recipe.clean]
+    fields = fields_of(recipe, columns_apart(corpus))
+    sources = [recipe.of_field(name).clean for name in fields] or [recipe.clean]
     for row in texts:
-        of_row = (row,) if isinstance(row, str) else row
-        yield [(text, Cleaned(text, each)) for text, each in zip(of_row, sources, strict=True)]
+        yield [(text, Cleaned(text, each)) for text, each in zip(split_text(row, fields), sources, strict=True)]
 
 
 def _around_first_change(text: str, cleaned: Cleaned) -> tuple[str, str]:

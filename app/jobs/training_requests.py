@@ -67,7 +67,7 @@ class Resolved:
             max(len(self.counts.labels), 0 if self.hierarchy is None else self.hierarchy.n_nodes),
             main_language(self.statistics),
             named=self.takes_names(self.solver),
-            fields=self.dataset.kind == "table" and self._n_text_columns > 1,
+            fields=self.dataset.kind == "table" or self._n_text_columns < 2,
         )
 
     def takes_names(self, solver: Solver[Any]) -> bool:

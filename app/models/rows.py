@@ -58,10 +58,15 @@ class ChosenFields:
             yield tuple(texts[at] for at in self._order)
 
 
+def columns_apart(corpus: Corpus) -> tuple[str, ...]:
+    """The text columns, where rows have several."""
+    return corpus.columns.texts if corpus.columns is not None and len(corpus.columns.texts) > 1 else ()
+
+
 def texts_of(corpus: Corpus, rows: NDArray[np.int64], recipe: TextRecipe) -> ChosenTexts | ChosenFields | None:
-    """The texts of some rows as :meth:`TableFeatures.fit` reads them by a recipe; raises InvalidInput."""
-    if recipe.fields:
-        return ChosenFields(corpus, () if corpus.columns is None else corpus.columns.texts, rows)
+    """The texts of some rows as :meth:`TextFeatures.fit` reads them by a recipe; raises InvalidInput."""
+    if recipe.fields and (columns := columns_apart(corpus)):
+        return ChosenFields(corpus, columns, rows)
     return None if corpus.texts is None else ChosenTexts(corpus.texts, rows)
 
 

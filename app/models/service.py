@@ -218,8 +218,8 @@ def of_texts(session: Session, versions: Sequence[ModelVersion]) -> set[str]:
         rows = session.execute(select(data.id, data.kind).where(data.id.in_(trained_on))).all()
         of_dataset = {row.id: row.kind for row in rows}
         kinds = {version.id: of_dataset.get(version.dataset) for version in versions}
-        # records of text columns that have features of their own
-        kinds |= {version.id: "table" for version in versions if (version.request.get("text") or {}).get("fields")}
+        # of several text columns that have features of their own, or of title and body
+        kinds |= {version.id: None for version in versions if (version.request.get("text") or {}).get("fields")}
         others = select(V.id, V.path).where(V.id.in_([id for id, kind in kinds.items() if kind is None]))
         paths = session.execute(others).all()
     for id, path in paths:

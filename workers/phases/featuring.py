@@ -21,7 +21,7 @@ from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
 from app.hierarchies.version_labels import VersionLabels
-from app.models.rows import ChosenTexts, cells, texts_of
+from app.models.rows import ChosenTexts, cells, columns_apart, texts_of
 from app.store.corpus import Corpus
 from solvers.core.memory import refuse
 from solvers.core.model import Model
@@ -83,15 +83,17 @@ def featured(
     sought: tuple[list[ConceptName], list[str]] = ([], [])
     if corpus.texts is not None and names is not None and rows.tree is not None:
         sought = names_of_nodes(rows.tree, names, recipe)
-    if corpus.kind == "table" or (corpus.texts is not None and recipe.fields):
-        recipe, report = with_chosen_fields(corpus, rows, recipe) if chosen is None else (chosen, {})
+    of_records = corpus.kind == "table" or (bool(recipe.fields) and bool(columns_apart(corpus)))
+    recipe, report = with_chosen_fields(corpus, rows, recipe) if chosen is None else (chosen, {})
+    if of_records:
         return replace(_of_table(corpus, rows, recipe, columns or ColumnRecipe(), *sought), report=report)
-    if corpus.texts is not None and sought[0]:
-        named, X_train = NamedTextFeatures.fit(ChosenTexts(corpus.texts, rows.train), recipe, *sought)
-        return Featured(named, X_train, named.transform(ChosenTexts(corpus.texts, rows.test)), named.block())
     if corpus.texts is not None:
-        features, X_train = TextFeatures.fit(ChosenTexts(corpus.texts, rows.train), recipe)
-        return Featured(features, X_train, features.transform(ChosenTexts(corpus.texts, rows.test)))
+        train, test = (ChosenTexts(corpus.texts, some) for some in (rows.train, rows.test))
+        if sought[0]:
+            named, X_train = NamedTextFeatures.fit(train, recipe, *sought)
+            return Featured(named, X_train, named.transform(test), named.block(), report)
+        features, X_train = TextFeatures.fit(train, recipe)
+        return Featured(features, X_train, features.transform(test), report=report)
     assert corpus.X is not None
     n_features = int(corpus.X.shape[1])
     require_matrix(len(rows.train) + len(rows.test), int(corpus.X.nnz))
@@ -196,7 +198,9 @@ def with_chosen_weight(columns: ColumnRecipe | None, featured: Featured) -> Colu
 def chosen_text(featured: Featured) -> TextRecipe | None:
     """The recipe of texts that these features have; None if they have none."""
     features = featured.features
-    return features.text_recipe if isinstance(features, OF_TABLES) and features.terms.columns.texts else None
+    if isinstance(features, OF_TABLES):
+        return features.text_recipe if features.terms.columns.texts else None
+    return features.text_recipe if isinstance(features, (TextFeatures, NamedTextFeatures)) else None
 
 
 def _require_scaled(columns: ColumnRecipe, n_rows: int, n_numbers: int, nnz: int) -> None:

@@ -19,11 +19,11 @@ from app.datasets.statistics_schemas import DatasetStatistics, Languages, Langua
 from app.errors import InvalidInput
 from app.features.by_language import language_parts, main_language
 from app.features.concept_names import ConceptName
-from app.features.fields import FieldFeatures
 from app.features.language_detection import detector
 from app.features.load import load_features
 from app.features.named_text import NamedTextFeatures
 from app.features.term_counts import count_terms
+from app.features.terms import TermColumns
 from app.features.text import TextFeatures
 from solvers import registry
 from solvers.core.model import Model
@@ -158,7 +158,7 @@ def test_many_texts_at_once_have_the_terms_that_each_has(paragraphs: list[str], 
     recipe = RECIPE.model_copy(update={"char_ngrams": (3, 3), "hash_features": 64 if hashed else None})
     features, _ = TextFeatures.fit([*FINNISH, *SWEDISH], recipe)
     text = "\n".join(paragraphs)
-    columns = features.columns_by(recipe)
+    columns = TermColumns(recipe, features._find)
     (counted,) = count_terms([text], columns).toarray()
     assert Counter(columns.find_all(text)) == {at: int(n) for at, n in enumerate(counted) if n}
     placed = list(columns.places(text))
@@ -180,7 +180,7 @@ def test_places_are_in_the_text_as_it_came() -> None:
 def test_fields_are_read_by_their_own_languages() -> None:
     recipe = RECIPE.model_copy(update={"fields": {"title": FieldRecipe(weight=2.0)}})
     rows = [(SWEDISH[at], FINNISH[at]) for at in range(6)]
-    features, X = FieldFeatures.fit(["title", "abstract"], rows, recipe)
+    features, X = TextFeatures.fit(rows, recipe, ["title", "abstract"])
     np.testing.assert_array_equal(features.transform(rows).toarray(), X.toarray())
     assert features.language(*rows[0]) in LANGUAGES
     assert features.language("", FINNISH[0]) == "fi"

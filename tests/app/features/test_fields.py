@@ -12,8 +12,9 @@ from asking import TestClient, problem
 from scipy.sparse import csr_matrix
 from working import answers, run, scripted_answers, train, upload
 
-from app.datasets.recipe_schemas import ColumnRecipe, TableColumns, TextRecipe
+from app.datasets.recipe_schemas import TITLE_AND_BODY, ColumnRecipe, FieldRecipe, TableColumns, TextRecipe
 from app.features.base import stack
+from app.features.excerpts import split_text
 from app.features.load import load_features
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures
@@ -172,7 +173,7 @@ def test_fields_that_are_no_text_columns_are_refused_by_name(client: TestClient)
     ]
     upload(client, "one", _file("csv"), "csv", text_columns="title", ignore_columns="body")
     one = problem(client.post("/api/v1/jobs", json=asked | {"dataset": "one"}), 422)
-    assert "the dataset has one text column" in one["errors"][0]["detail"]
+    assert one["errors"][0]["detail"] == "no text column 'titel'; the dataset's rows have one text: title and body"
 
 
 def test_appended_and_deleted_rows_keep_their_fields(client: TestClient) -> None:
@@ -311,3 +312,93 @@ def test_few_rows_are_joined_and_other_words_are_refused(client: TestClient) -> 
     assert problem(client.post("/api/v1/jobs", json=wrong), 422)["errors"][0]["pointer"] == "/text/fields/title/weight"
     shown = client.post("/api/v1/datasets/papers/preview", json={"row": 0, "text": {"min_df": 1, "fields": "auto"}})
     assert shown.status_code == 200, shown.text
+
+
+ONE_TEXT = [
+    "red apple\na round fruit, an apple",
+    "deep blue sea",
+    "Blue   sea ¤ waves, and the\ndeep",
+    " \r\nLeek \r\n\r\ngreen Ärger, leek",
+    "no body ¤ \n",
+    "",
+]
+APART = [
+    ("red apple", "a round fruit, an apple"),
+    ("", "deep blue sea"),
+    ("Blue   sea ¤", "waves, and the\ndeep"),
+    (" \r\nLeek \r", "\r\ngreen Ärger, leek"),
+    ("", "no body ¤ \n"),
+    ("", ""),
+]
+
+
+def test_one_text_has_a_title_and_a_body() -> None:
+    assert [split_text(text, TITLE_AND_BODY) for text in ONE_TEXT] == APART
+    assert all("\n".join(filter(None, pair)) == text or len("\n".join(filter(None, pair))) == len(text)
+               for pair, text in zip(APART, ONE_TEXT, strict=True))  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", [{}, {"weighting": "bm25"}, {"hash_features": 32}, {"char_ngrams": (2, 3)}])
+def test_title_and_body_of_one_text_are_those_of_two_columns(recipe: dict[str, Any]) -> None:
+    given = TextRecipe.model_validate({"min_df": 1, "fields": FIELDS} | recipe)
+    features, X = TextFeatures.fit(ONE_TEXT, given)
+    _, of_columns = TextFeatures.fit(APART, given, TITLE_AND_BODY)
+    made = load_features(features.kind, json.loads(json.dumps(features.params_json())), features.arrays())
+    assert isinstance(made, TextFeatures)
+    assert X.toarray().tobytes() == of_columns.toarray().tobytes()
+    for each in (features, made):
+        rows = stack([each.row({"text": text}) for text in ONE_TEXT], each.n_features)
+        assert (rows.indptr.tolist(), rows.indices.tolist()) == (X.indptr.tolist(), X.indices.tolist())
+        assert rows.data.tobytes() == X.data.tobytes() == each.transform(ONE_TEXT).data.tobytes()
+
+
+def test_terms_of_title_and_body_are_found_in_the_text_as_it_came() -> None:
+    features, _ = TextFeatures.fit(ONE_TEXT, TextRecipe(min_df=1, fields={"title": FieldRecipe(weight=2.0)}))
+    names = features.names() or []
+    for text, words in zip(ONE_TEXT[:4], (["red", "fruit"], ["deep", "sea"], ["sea", "deep"], ["leek"]), strict=True):
+        found = features.spans({"text": text}, [names.index(word) for word in words])
+        for word in words:
+            assert {text[begin:end].casefold() for begin, end in found[names.index(word)]} == {word}
+
+
+@pytest.mark.parametrize("solver", ["subjects", pytest.param("auto", marks=pytest.mark.slow)])
+def test_titles_of_texts_weigh_what_training_rows_decide_by_default(client: TestClient, solver: str) -> None:
+    texts = [f"{row['title']} ¤ {row['body']}" for row in TITLED]
+    content = "".join(f"{text}\t<{row['label']}>\n" for text, row in zip(texts, TITLED, strict=True))
+    upload(client, "titled", content.encode(), "annif")
+    asked = {"dataset": "titled", "model": "m", "solver": solver}
+    assert "Titles and bodies of texts are by default joined or" in client.post("/api/v1/jobs/plan", json=asked).text
+    job = train(client, "titled", "m", solver=solver)
+    assert job["state"] == "succeeded", job["error"]
+    report = client.get("/api/v1/models/m/versions/1").json()["report"]
+    # by characters, too, each row is answered rightly in any case
+    assert report["fields_gain"] == 0.0 if solver == "auto" else report["field_weight.title"] in (0.5, 1.0, 2.0)
+    found = answers(client, "m", {"instances": [{"text": text} for text in texts[:9]], "explain": 3})
+    right = [row["label"] for row in TITLED[:9]]
+    assert [each["labels"][0]["label"] for each in found["predictions"]] == right
+    preview = client.post("/api/v1/datasets/titled/preview", json={"row": 0, "text": {"min_df": 1, "fields": "auto"}})
+    assert preview.status_code == 200
+
+
+def test_a_machine_reads_title_and_body_at_every_door(client: TestClient, tmp_path: Path) -> None:
+    texts = [f"{row['title']}\n{row['body']}" for row in TITLED]
+    content = "\n".join(
+        json.dumps({"text": text, "label": row["label"]}) for text, row in zip(texts, TITLED, strict=True)
+    )
+    upload(client, "titled", content.encode(), "jsonl")
+    fields = {"title": {"weight": 2}, "body": {"max_words": 20}}
+    job = train(client, "titled", "m", text={"fields": fields})
+    assert job["state"] == "succeeded", job["error"]
+    asked = [{"text": text} for text in texts[:9]]
+    known = answers(client, "m", {"instances": asked, "top_k": 2})["predictions"]
+    predicted = client.post(
+        "/api/v1/jobs", json={"kind": "predict", "dataset": "titled", "model": "m", "format": "jsonl"}
+    )
+    run(predicted.json()["id"])
+    file = client.get(f"/api/v1/jobs/{predicted.json()['id']}/predictions").text.splitlines()
+    assert [json.loads(line)["label"] for line in file[:9]] == [each["label"] for each in known]
+    _, found = scripted_answers(client, "m", texts[:9], tmp_path)
+    assert found == [pytest.approx(each["score"], rel=1e-4, abs=1e-5) for each in known]
+    for format_of_others in ("onnx", "skops"):
+        refused = client.get("/api/v1/models/m/versions/1/export", params={"format": format_of_others})
+        assert "the archive has a script that does" in problem(refused, 422)["errors"][0]["detail"]

@@ -98,9 +98,9 @@ def in_title(features: NamedTableFeatures, at: int) -> set[str]:
     ("fields", "of_first", "of_second"),
     [
         ({}, set(), {"art"}),  # the first sentence of the joined text
-        ({"title": {"weight": 2}}, {"art"}, set()),
-        ({"abstract": {"weight": 2}}, {"art"}, set()),
-        ({"title": {"max_words": 2}}, set(), set()),
+        ({"title": {"weight": 2}}, {"art"}, {"art"}),  # of a record without a title the first sentence
+        ({"abstract": {"weight": 2}}, {"art"}, {"art"}),
+        ({"title": {"max_words": 2}}, set(), {"art"}),
     ],
 )
 def test_names_in_the_first_field_count_as_in_the_title(
