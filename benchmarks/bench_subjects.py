@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from app.datasets.recipe_schemas import TextRecipe, default_recipe
+from app.datasets.recipe_schemas import TITLE_AND_BODY, TextRecipe, default_recipe
 from app.features.concept_names import ConceptName
+from app.features.excerpts import split_text
 from app.features.named_text import NamedTextFeatures
 from app.features.text import TextFeatures
 from app.formats.hierarchies.bounds import Bounds
@@ -38,6 +39,8 @@ from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import make
+from solvers.selection.row_losses import some_rows
+from workers.phases.field_weights import chosen_fields
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 Rows = list[tuple[str, list[str]]]
@@ -46,6 +49,7 @@ CORPORA = {
     "kirjastonhoitaja": ("yso-places-fi.tsv.xz", "fi"),
     "makupalat": ("ykl-skos.ttl.xz", "fi"),
     "tib-core.en": (None, "en"),
+    "tib-core.orig": (None, "de"),
 }
 
 
@@ -267,6 +271,16 @@ def _put(whole: np.ndarray, columns: np.ndarray, row: np.ndarray) -> np.ndarray:
     return whole
 
 
+def with_titles(texts: Sequence[str], Y: sp.csr_matrix, concepts: Sequence[str], recipe: TextRecipe) -> TextRecipe:
+    """The recipe with weights of title and body, as `auto` and `subjects` choose them by default."""
+    at = some_rows(len(texts), sets=True)
+    some = [texts[row] for row in at]
+    if not any(split_text(text, TITLE_AND_BODY)[0] for text in some):
+        return recipe
+    tree = Taxonomy.flat(concepts)
+    return chosen_fields((), some, some, lambda X: Problem.check_sets(X, Y[at], tree), recipe).recipe
+
+
 def bench(corpus: str, *, auto: bool, characters: bool) -> None:
     file, language = CORPORA[corpus]
     train, test = parts(corpus)
@@ -277,13 +291,14 @@ def bench(corpus: str, *, auto: bool, characters: bool) -> None:
         recipe = default_recipe("auto", len(concepts), language, named=bool(names))
     begun, block = time.process_time(), None
     texts, held_out = [text for text, _ in train], [text for text, _ in test]
+    Y = targets(train, concepts)
+    recipe = with_titles(texts, Y, concepts, recipe)
     if names:
         named, X = NamedTextFeatures.fit(texts, recipe, names, concepts)
         X_test, block = named.transform(held_out), named.block()
     else:
         terms, X = TextFeatures.fit(texts, recipe)
         X_test = terms.transform(held_out)
-    Y = targets(train, concepts)
     seen = np.bincount(Y.indices, minlength=len(concepts)) > 0
     held = Held(X_test, targets(test, concepts), Y, seen)
     problem = replace(Problem.check_sets(X, Y, Taxonomy.flat(concepts)), names=block)

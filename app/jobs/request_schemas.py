@@ -41,9 +41,10 @@ class TrainingData(JobOptions):
         "false is allowed, and it is the default.",
     )
     stratify: Literal["labels", "rows"] = Field(
-        default="labels",
-        description="Rows with sets of labels are held out so that each label has its share (iterative "
-        "stratification), or whatever their labels.",
+        default="rows",
+        description="How rows with sets of labels are held out. rows: at random. labels: so that each label has its "
+        "share (iterative stratification), except that labels of one or two rows are hardly ever held out; measures are "
+        "then too high where many labels are rare.",
     )
     unseen_labels: Literal["refuse", "count"] = Field(
         default="count",

@@ -114,7 +114,7 @@ class LabelSets:
             if each is not None:
                 calibration = calibration._replace(threshold=part.spread(each, common))
         pool = Pool((best,), np.ones(1), found["held_out_log_loss"])
-        whole = calibration.spread(part, rest.log_odds)
+        whole = calibration.spread(part, NodeCalibration.of_rest(len(log_odds)))
         return Choice(pool, found, {"calibration": whole.arrays(), "set_reliability": reliability.arrays()})
 
     def model(self, members: Sequence[Model], pool: Pool, kept: Mapping[str, State]) -> Model:
@@ -139,7 +139,8 @@ class LabelSets:
         calibration, log_odds, ndcg = fit_sets(scores, labels, self._trained, parents, self._ranked)
         if self._flat:
             log_odds = closed(log_odds, self._ranked, self._part.tree.parents)
-        rest = Rest(NodeCalibration.of_rest(len(scores)), self._part.n_hanging)
+        of_rest = calibration.curve(np.array([NodeCalibration.of_rest(len(scores))]))
+        rest = Rest(float(of_rest[0]), self._part.n_hanging)
         pairs = Pairs.from_log_odds(log_odds, self._labels, rest)
         curve = Curve.from_pairs(pairs)
         calibration = calibration._replace(threshold=np.array([curve.threshold]))

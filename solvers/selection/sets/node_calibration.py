@@ -1,8 +1,9 @@
 """Probabilities of the nodes of a label tree, and one threshold for all, fitted to the scores of rows held out.
 
-    p_j(x) = sigmoid(a_j (s_j(x) - m_j) / dev_j + b_j)
+    p_j(x) = sigmoid(g(a_j (s_j(x) - m_j) / dev_j + b_j))
 
-a_j is drawn to the mean of all, b_j to the logit of the node's share, as rare nodes alone would fit noise.
+a_j is drawn to the mean of all, b_j to the logit of the node's share, as rare nodes alone would fit noise. The curve g
+is common to all nodes.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from scipy.special import expit
 from solvers.hierarchical import subtrees
 from solvers.labels.tree_part import TreePart
 from solvers.labels.tree_paths import Adjacency
+from solvers.metrics.confidence.calibration_curve import CalibrationCurve
 from solvers.numerics.array_types import AnyFloats, Array, Floats
 
 NEWTON_STEPS, SLOPE_PENALTY, OFFSET_PENALTY = 12, 3.0, 0.05
@@ -24,7 +26,7 @@ COLUMNS = 128
 
 
 class NodeCalibration(NamedTuple):
-    """Of a node slope a, offset b, mean and deviation, float64 arrays (n_nodes,); thresholds of log-odds.
+    """Of a node slope a, offset b, mean and deviation, float64 arrays (n_nodes,); thresholds of log-odds; the curve g.
 
     There is one threshold for all nodes, shape (1,), or one for each, shape (n_nodes,).
     """
@@ -34,6 +36,7 @@ class NodeCalibration(NamedTuple):
     mean: Floats
     deviation: Floats
     threshold: Floats = np.zeros(1)
+    curve: CalibrationCurve = CalibrationCurve()
 
     @classmethod
     def none(cls, n_nodes: int) -> "NodeCalibration":
@@ -42,7 +45,7 @@ class NodeCalibration(NamedTuple):
 
     @classmethod
     def fit(cls, scores: AnyFloats, labels: sp.csr_matrix) -> "NodeCalibration":
-        """Fit all but the threshold.
+        """Fit all but the threshold and the curve.
 
         Parameters
         ----------
@@ -79,7 +82,7 @@ class NodeCalibration(NamedTuple):
         return float(cls.fit(none, sp.csr_matrix(none, dtype=bool)).offset[0])
 
     def spread(self, part: TreePart, rest: float) -> "NodeCalibration":
-        """Of all nodes of a tree, where this one is of a part, whose other nodes have the log-odds ``rest``.
+        """Of all nodes of a tree, where this one is of a part, whose other nodes have the offset ``rest``.
 
         The threshold stays, so that it is one for all nodes.
         """
@@ -89,11 +92,19 @@ class NodeCalibration(NamedTuple):
             part.spread(self.mean),
             part.spread(self.deviation, 1.0),
             self.threshold,
+            self.curve,
         )
+
+    def lines(self, scores: AnyFloats) -> tuple[Floats, Floats]:
+        """Slope and offset of the log-odds in each score, where it is; float64 arrays of the shape of scores."""
+        slope = self.slope / self.deviation
+        offset = self.offset - slope * self.mean
+        on_curve, constant = self.curve.lines(np.asarray(slope * scores + offset))
+        return on_curve * slope, on_curve * offset + constant
 
     def of_nodes(self, scores: AnyFloats) -> Floats:
         """Log-odds of every node for itself, of the shape of scores, whose last axis is that of the nodes."""
-        return np.asarray(self.slope * (scores - self.mean) / self.deviation + self.offset)
+        return self.curve(np.asarray(self.slope * (scores - self.mean) / self.deviation + self.offset))
 
     def log_odds(self, scores: AnyFloats, parents: Adjacency) -> Floats:
         """The least log-odds at or above each node, float64 array, shape (n_samples, n_nodes)."""
@@ -109,7 +120,8 @@ class NodeCalibration(NamedTuple):
         return found
 
     def arrays(self) -> dict[str, Array]:
-        return {name: np.asarray(value) for name, value in self._asdict().items()}
+        own = {name: np.asarray(value) for name, value in self._asdict().items() if name != "curve"}
+        return own | self.curve.arrays()
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array]) -> "NodeCalibration":
@@ -119,4 +131,5 @@ class NodeCalibration(NamedTuple):
             np.array(arrays["mean"]),
             np.array(arrays["deviation"]),
             np.array(arrays["threshold"], np.float64).reshape(-1),
+            CalibrationCurve(*np.asarray(arrays["curve"])) if "curve" in arrays else CalibrationCurve(),
         )

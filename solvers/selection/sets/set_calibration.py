@@ -3,7 +3,8 @@
 Each kind is fitted to one half of the rows held out and applied to the other, and the reverse. The best kind is fitted
 once more to all of them. So measures are those of new rows. The best kind ranks the rows' own labels best. Along a tree
 it has the best average precision of closed sets: there the order of raw scores ranks the rows' own labels somewhat
-better, and its probabilities are much worse.
+better, and its probabilities are much worse. A curve that is common to all labels makes the probabilities of the best
+kind those that are observed; it is fitted to log-odds of rows that the kind was not fitted to.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ import scipy.sparse as sp
 from solvers.hierarchical import subtrees
 from solvers.labels.label_sets import own_labels
 from solvers.labels.tree_paths import Adjacency
+from solvers.metrics.confidence.calibration_curve import CalibrationCurve
 from solvers.metrics.confidence.pairs import Pairs
 from solvers.metrics.ranking import places
 from solvers.numerics.array_types import AnyFloats, AnyInts, Array, Bools, Floats
@@ -102,9 +104,17 @@ def fit_sets(
     assert best is not None
     slope, offset = _lines((best[2],), scores, labels, trained, trained.typical[None])[best[2]]
     k = scores.shape[1]
-    log_odds = best[3]
-    gain = ndcg(log_odds, own, ranked) if along_tree else best[0]
-    return FittedSets(NodeCalibration(slope[0], offset[0], np.zeros(k), np.ones(k)), log_odds, gain)
+    said = best[3]
+    gain = ndcg(said, own, ranked) if along_tree else best[0]
+    log_odds = np.empty(said.shape)
+    for fitted_to, applied_to in parts:
+        log_odds[applied_to] = _curve(said[fitted_to], labels[fitted_to])(said[applied_to])
+    calibration = NodeCalibration(slope[0], offset[0], np.zeros(k), np.ones(k), curve=_curve(said, labels))
+    return FittedSets(calibration, log_odds, gain)
+
+
+def _curve(log_odds: Floats, labels: sp.csr_matrix) -> CalibrationCurve:
+    return CalibrationCurve.fit(log_odds.ravel(), labels.toarray().astype(bool).ravel())
 
 
 def ndcg(values: Floats, own: sp.csr_matrix, ranked: Bools | None = None) -> float:

@@ -127,7 +127,7 @@ class SetPoolModel(ClosedSetModel):
             found = closed(self.calibration.of_nodes(self.part.spread(scores)), self._is_ranked, self.tree.parents)
             if not self.part.is_whole:
                 rest = np.setdiff1d(np.arange(self.tree.n_nodes), self.part.nodes)
-                found[:, rest] = self.calibration.offset[rest]
+                found[:, rest] = self.calibration.curve(self.calibration.offset[rest])
                 subtrees.least_above(self.tree.parents, found)
             return found
         return self.calibration.log_odds(self.part.spread(scores), self.tree.parents)
@@ -145,19 +145,20 @@ class SetPoolModel(ClosedSetModel):
         if self.unexplained:
             return None
         member, fitted = scorer(self.member), self.calibration
-        log_odds = fitted.of_nodes(self.part.spread(member.score_one(indices, values)))
+        scores = self.part.spread(member.score_one(indices, values))
+        log_odds = fitted.of_nodes(scores)
+        slope, offset = fitted.lines(scores)
         parts, intercept = np.zeros(len(indices)), 0.0
         for sign, of in ((1.0, best), (-1.0, rival)):
             for node in [] if of is None else self._deciding(log_odds, of):
                 place = self.part.place(node)
                 if place is None:
-                    intercept += sign * float(fitted.offset[node])
+                    intercept += sign * float(log_odds[node])
                     continue
                 found = member.contributions(indices, values, place, None)
                 assert found is not None
-                factor = float(fitted.slope[node] / fitted.deviation[node])
-                parts += sign * factor * found.parts
-                intercept += sign * float(factor * (found.intercept - fitted.mean[node]) + fitted.offset[node])
+                parts += sign * float(slope[node]) * found.parts
+                intercept += sign * float(slope[node] * found.intercept + offset[node])
         return Contributions(parts, intercept, additive=False)
 
     def _deciding(self, log_odds: Floats, node: int) -> list[int]:
@@ -212,6 +213,7 @@ class SetPoolModel(ClosedSetModel):
         calibration = NodeCalibration.from_arrays(part_of(arrays, "calibration"))
         for name, values in zip(("slope", "offset", "mean", "deviation"), calibration, strict=False):
             stored_arrays.require_floats(f"calibration.{name}", np.asarray(values), tree.n_nodes)
+        calibration.curve.require_sound()
         if len(calibration.threshold) != 1:
             stored_arrays.require_floats("calibration.threshold", calibration.threshold, tree.n_nodes)
         held_out = part_of(arrays, "set_reliability")

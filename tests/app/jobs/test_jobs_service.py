@@ -67,7 +67,7 @@ def test_weights_of_labels_that_the_dataset_does_not_have_are_refused_by_name(
 
 def test_the_recipe_that_is_left_out_stands_in_the_job(session: Session, dataset: Callable[..., str]) -> None:
     dataset(CSV, format="csv")
-    words, of_auto = TextRecipe(), TextRecipe(ngram_max=2, char_ngrams=(3, 3), max_features=200_000)
+    words, of_auto = TextRecipe(), TextRecipe(ngram_max=2, char_ngrams=(3, 3), max_features=200_000, fields="auto")
     own = TextRecipe(prefix=4)
     for changes, recipe in (
         ({}, words),

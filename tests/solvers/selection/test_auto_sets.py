@@ -103,7 +103,7 @@ def test_what_no_row_has_is_not_trained_and_its_log_odds_are_the_same_for_every_
     np.testing.assert_array_equal(np.sort(old), model.part.nodes)
     assert len(model.member.classes) == problem.n_classes
     scores, parent = model.scores(whole.X), whole.tree.parent
-    rest = NodeCalibration.of_rest(24 if "folds" in params else 120)
+    rest = model.calibration.curve(np.array([NodeCalibration.of_rest(24 if "folds" in params else 120)]))[0]
     for node in set(range(whole.n_classes)) - set(old.tolist()):
         above = scores[:, parent[node]] if parent[node] >= 0 else np.inf
         np.testing.assert_array_equal(scores[:, node], np.minimum(rest, above))
