@@ -8,7 +8,7 @@ import pytest
 from canned import DATASET, JOB, Canned, problem
 
 from app.cli import main
-from app.jobs.cost_files import read_costs
+from app.jobs.cost_options import read_costs
 
 GOOD = "label,answer,cost\na,b,9.5\nb,a,0\n"
 

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from problems import random_tree
+from solvers.output_codes.linear_code_model import LinearCodeModel
 
 from solvers.boosting.weak_learners.boosted_model import Ensemble
 from solvers.boosting.weak_learners.committee_model import CommitteeModel
@@ -33,7 +34,6 @@ from solvers.numerics.array_types import Floats32
 from solvers.output_codes.code_model import CodeModel
 from solvers.output_codes.columns.models import SIDES, ColumnModel, ColumnModels
 from solvers.output_codes.decoding import Loss, decode, loss_secants
-from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pool_model import PoolModel
 from solvers.selection.sets.node_calibration import NodeCalibration

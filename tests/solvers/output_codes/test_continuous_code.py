@@ -14,10 +14,9 @@ from solvers.core.memory import TooLargeError
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
 from solvers.kernel_svm.kernel_model import KernelModel
-from solvers.output_codes.code_model import CodeModel
+from solvers.output_codes.code_model import CodeModel, LinearCodeModel
 from solvers.output_codes.design.programs import Program
 from solvers.output_codes.design.single_column import QuadraticColumn
-from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.registry import SOLVERS, parse_params
 
 

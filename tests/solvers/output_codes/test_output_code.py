@@ -13,13 +13,12 @@ from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.core.stored_models import load_model
 from solvers.kernel_svm import kernel_machine
 from solvers.output_codes.code_families import make
-from solvers.output_codes.code_model import CodeModel
+from solvers.output_codes.code_model import CodeModel, LinearCodeModel
 from solvers.output_codes.coded import can_be_base
 from solvers.output_codes.codes import CodeError
 from solvers.output_codes.columns import one_by_one, training
 from solvers.output_codes.decoding import decode
 from solvers.output_codes.design.discrete import expected_error, greedy_code
-from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.registry import SOLVERS, parse_params
 
 BASES = [name for name, kind in SOLVERS.items() if can_be_base(kind) and issubclass(kind.Params, SingleLabelParams)]
