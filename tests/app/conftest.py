@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from working import SPARSE, TABLE, TEXTS, Home, living_in, run, trained
 
 from app.access import keys
+from app.cli import main
 from app.config import Settings, settings
 from app.hierarchies import examples
 from app.jobs import queue as queue_order
@@ -33,6 +34,20 @@ def canned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Canned]:
     yield service
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """``command("jobs", "list")`` runs a command line; gives its status, stdout and stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["polymargin", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output = capsys.readouterr()
+        return int(ended.value.code or 0), output.out, output.err
+
+    return run
 
 
 @pytest.fixture(scope="session")

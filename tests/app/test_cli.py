@@ -140,7 +140,7 @@ EVENTS = (
 
 
 @pytest.fixture
-def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(canned: Canned, command: Run) -> Run:
     """Run a command line; gives its status, stdout and stderr."""
     canned.answer("POST /datasets", DATASET, 202)
     canned.answer("GET /datasets", {"items": [READY]})
@@ -186,15 +186,7 @@ def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     canned.answer("GET /keys", {"items": [KEY]})
     canned.answer("POST /keys", KEY | {"secret": "pm_new"}, 201)
     canned.answer("DELETE /keys/k1", b"", 204)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["polymargin", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        output = capsys.readouterr()
-        return int(ended.value.code or 0), output.out, output.err
-
-    return call
+    return command
 
 
 DELETION = {
@@ -634,9 +626,9 @@ def test_a_path_of_cs_is_sent_as_numbers_and_every_version_is_reported(run: Run,
     assert "--path" in err
 
 
-@pytest.mark.parametrize("command", [["train", "papers", "--model", "topics"], ["datasets", "preview", "papers"]])
+@pytest.mark.parametrize("arguments", [["train", "papers", "--model", "topics"], ["datasets", "preview", "papers"]])
 def test_words_of_a_recipe_are_sent_as_texts_and_lengths_as_numbers(
-    command: list[str], run: Run, canned: Canned
+    arguments: list[str], run: Run, canned: Canned
 ) -> None:
     canned.answer(
         "POST /datasets/papers/preview", {"row": 0, "n_values": 0, "n_features": 1, "n_fitted": 1, "features": []}
@@ -644,7 +636,7 @@ def test_words_of_a_recipe_are_sent_as_texts_and_lengths_as_numbers(
     row = {"row": 0, "label": None, "split": None}
     canned.answer("GET /datasets/papers/rows", {"rows": [row], "n_rows": 1})
     recipe = ["--text-stop-words", "the, 3", "--text-lemmas", "en,de", "--text-char-ngrams", "3,5"]
-    assert run(*command, *recipe)[0] == 0
+    assert run(*arguments, *recipe)[0] == 0
     sent = json.loads(canned.asked[0].body)["text"]
     assert sent == {"stop_words": ["the", "3"], "lemmas": ["en", "de"], "char_ngrams": [3, 5]}
 
