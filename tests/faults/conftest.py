@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from shared_fixtures import noise
+from noise import noise
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.jobs import service as jobs

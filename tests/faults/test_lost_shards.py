@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shared_fixtures import noise
+from noise import noise
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 from stopping import stop_between_transactions

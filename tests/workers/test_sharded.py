@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from noise import noise
 from pools import pools
-from shared_fixtures import noise
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
