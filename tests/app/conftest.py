@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 from asking import TestClient, bearer
-from canned import Canned, serve
+from canned import Canned, serve, status_of
 from fastapi import FastAPI
 from working import SPARSE, TABLE, TEXTS, Home, living_in, run, trained
 
 from app.access import keys
-from app.cli import main
 from app.config import Settings, settings
 from app.hierarchies import examples
 from app.jobs import queue as queue_order
@@ -41,11 +40,9 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     """``command("jobs", "list")`` runs a command line; gives its status, stdout and stderr."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["polymargin", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
+        status = status_of(monkeypatch, *arguments)
         output = capsys.readouterr()
-        return int(ended.value.code or 0), output.out, output.err
+        return status, output.out, output.err
 
     return run
 
