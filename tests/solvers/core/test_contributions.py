@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from problems import random_tree
-from solvers.output_codes.linear_code_model import LinearCodeModel
 
 from solvers.boosting.weak_learners.boosted_model import Ensemble
 from solvers.boosting.weak_learners.committee_model import CommitteeModel
@@ -31,7 +30,7 @@ from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.labels.taxonomy import Taxonomy
 from solvers.labels.tree_part import TreePart
 from solvers.numerics.array_types import Floats32
-from solvers.output_codes.code_model import CodeModel
+from solvers.output_codes.code_model import CodeModel, LinearCodeModel
 from solvers.output_codes.columns.models import SIDES, ColumnModel, ColumnModels
 from solvers.output_codes.decoding import Loss, decode, loss_secants
 from solvers.selection.later_places import LaterPlaces
