@@ -69,6 +69,11 @@ class InvalidInput(PolymarginError):
     status, code, title = 422, "invalid_input", "The input is not valid"
 
 
+def unfit(detail: str, pointer: str) -> InvalidInput:
+    """The error of a request that the model cannot answer, by its one fault."""
+    return InvalidInput("The request does not fit the model.", [Item(detail, pointer)])
+
+
 class Unauthenticated(PolymarginError):
     status, code, title = 401, "unauthenticated", "A valid API key is required"
 

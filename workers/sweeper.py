@@ -103,14 +103,6 @@ def _follow_rules(session: Session) -> None:
         _log.info("rules_started", runs=started)
 
 
-def _collect_events(session: Session) -> None:
-    webhook_deliveries.collect(session)
-
-
-def _forget_deliveries(session: Session) -> None:
-    webhook_deliveries.forget(session)
-
-
 def _apply_retention(session: Session) -> None:
     if deleted := deletions.apply_retention(session):
         _log.info("versions_removed", deleted_by_retention=deleted, purged=[])
@@ -131,24 +123,20 @@ def _tidy(session: Session) -> None:
     sweeping.tidy(session, files())
 
 
-def _shrink(session: Session) -> None:
-    shrink(session)
-
-
 # each in a session of its own: what fails one of them holds up none of the others
 _SWEEPS: tuple[Callable[[Session], object], ...] = (
     _expire,
     sweeping.notify,
     sweeping.clear_deserted,
     _follow_rules,
-    _collect_events,
+    webhook_deliveries.collect,
 )
 _TIDYING: tuple[Callable[[Session], object], ...] = (
     _apply_retention,
     _purge,
     _prune_audit,
-    _forget_deliveries,
+    webhook_deliveries.forget,
     _tidy,
-    _shrink,
+    shrink,
 )
 os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)

@@ -9,7 +9,7 @@ from rich.console import Console
 from app.access.schemas import AuditEntry, DeviceCode, Key, Role
 from app.client import Client
 from app.command_line.connection import connect
-from app.command_line.output import Json, console, print_json, print_result, table
+from app.command_line.output import Json, print_result, table
 
 _Url = Annotated[str | None, typer.Argument(help="Address of the service. Default: the service of other commands.")]
 
@@ -19,24 +19,19 @@ def login(url: _Url = None, json: Json = False) -> None:
     with Client(url) as client:
         token = client.login(_show_code)
         address, ignored = client.url, client.has_own_key
-    if json:
-        print_json({**token.model_dump(mode="json", exclude={"secret", "state"}), "url": address})
-        return
-    ends = _day(token.expires_at)
-    out = console(json)
-    out.print(f"Signed in to {address} as {token.name} ({token.role} in {token.workspace}) until {ends}", markup=False)
-    if ignored:
-        out.print("POLYMARGIN_API_KEY is set: commands use this key until you unset it", markup=False)
+    who = f"{token.name} ({token.role} in {token.workspace})"
+    shown = [
+        f"Signed in to {address} as {who} until {_day(token.expires_at)}",
+        "POLYMARGIN_API_KEY is set: commands use this key until you unset it" if ignored else None,
+    ]
+    print_result({**token.model_dump(mode="json", exclude={"secret", "state"}), "url": address}, shown, json)
 
 
 def logout(url: _Url = None, json: Json = False) -> None:
     """Revoke the token of your sign-in and remove it from this machine."""
     with Client(url) as client:
         name, address = client.logout(), client.url
-    if json:
-        print_json({"url": address, "name": name})
-    else:
-        console(json).print(f"Signed {name} out of {address}", markup=False)
+    print_result({"url": address, "name": name}, f"Signed {name} out of {address}", json)
 
 
 def _show_code(code: DeviceCode) -> None:
@@ -69,20 +64,8 @@ def create(
     """Create a key; its secret is shown only once."""
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     key = connect().keys.create(name, cast(Role, role), expires_at, workspace, promotes)
-    print_result(
-        key,
-        table(
-            ["key", key.name],
-            [
-                ("id", key.id),
-                ("workspace", key.workspace),
-                ("role", key.role),
-                ("ends", _day(key.expires_at)),
-                ("secret", key.secret),
-            ],
-        ),
-        json,
-    )
+    facts = {"id": key.id, "workspace": key.workspace, "role": key.role, "ends": _day(key.expires_at)}
+    print_result(key, table(["key", key.name], [*facts.items(), ("secret", key.secret)]), json)
 
 
 @keys.command("list")

@@ -100,12 +100,18 @@ def print_json(document: BaseModel | dict[str, Any] | Sequence[BaseModel]) -> No
     sys.stdout.write(orjson.dumps(document, default=_dump).decode() + "\n")
 
 
-def print_result(document: BaseModel | dict[str, Any] | Sequence[BaseModel], shown: Table | str, json: bool) -> None:
-    """Print the result of a command: the document for programs, or a table or sentence of it for people."""
+def print_result(
+    document: BaseModel | dict[str, Any] | Sequence[BaseModel],
+    shown: Table | str | Iterable[Table | str | None],
+    json: bool,
+) -> None:
+    """Print the result of a command: the document for programs, or tables and sentences of it for people."""
     if json:
         print_json(document)
-    else:
-        console(json).print(shown, markup=False)
+        return
+    for each in [shown] if isinstance(shown, Table | str) else shown:
+        if each is not None:
+            console(json).print(each, markup=False)
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[object]], whole: Collection[str] = ()) -> Table:

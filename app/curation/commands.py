@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import orjson
 import typer
+from rich.table import Table
 
 from app.command_line.connection import connect
-from app.command_line.output import Json, console, number, option, print_json, table
+from app.command_line.output import Json, console, number, option, print_result, table
 from app.command_line.request_fields import build_request, fields_of, param_of, tags_of
 from app.command_line.watching import watch
 from app.curation.schemas import SuggestedRow, SuggestRowsRequest, WrongLabel, WrongLabelsRequest
@@ -37,15 +38,13 @@ def suggest_rows(
     if output is not None:
         _write(job, output, found.n_rows)
     queue = None if review is None else client.reviews.create(review, job.id)
-    if json:
-        print_json(found)
-        return
-    out = console(json)
     rows = [(each.row, each.reason, number(each.margin), _predicted(each), _short(each)) for each in found.rows]
-    out.print(table(["row", "reason", "margin", "predicted label", "text or features"], rows))
-    out.print(f"{counted(found.n_rows, 'row')} of {found.dataset} suggested by job {job.id}")
-    if queue is not None:
-        out.print(f"Review {queue.name}: {counted(queue.n_rows, 'row')} to decide")
+    shown: list[Table | str | None] = [
+        table(["row", "reason", "margin", "predicted label", "text or features"], rows),
+        f"{counted(found.n_rows, 'row')} of {found.dataset} suggested by job {job.id}",
+        None if queue is None else f"Review {queue.name}: {counted(queue.n_rows, 'row')} to decide",
+    ]
+    print_result(found, shown, json)
 
 
 @fields_of(WrongLabelsRequest, leave=["kind", "model", "params", "tags"])
@@ -73,27 +72,16 @@ def wrong_labels(
     found = job.wrong_labels(0, _LISTED)
     if output is not None:
         _write_corrections(job, output, found.n_rows)
-    if json:
-        print_json(found)
-        return
-    out = console(json)
     rows = [
-        (
-            each.row,
-            each.label,
-            each.suggested,
-            number(each.probability),
-            number(each.probability_of_label),
-            _short(each),
-        )
-        for each in found.rows
+        (at.row, at.label, at.suggested, number(at.probability), number(at.probability_of_label), _short(at))
+        for at in found.rows
     ]
     titles = ["row", "label", "suggested", "probability", "of its label", "text or features"]
-    out.print(table(titles, rows))
-    out.print(
+    counts = (
         f"{counted(found.n_judged, 'label')} of {found.dataset} judged, about {found.n_confident} wrong; job {job.id} "
         f"lists {found.n_rows}"
     )
+    print_result(found, [table(titles, rows), counts], json)
 
 
 def _write_corrections(job: Job, output: Path, n_rows: int) -> None:

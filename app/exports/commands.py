@@ -6,7 +6,7 @@ from typing import Annotated, cast
 import typer
 
 from app.command_line.connection import connect
-from app.command_line.output import Json, console, print_json, table
+from app.command_line.output import Json, console, print_result, table
 from app.exports.schemas import ExportFormat
 from app.remote.errors import ClientError
 
@@ -31,10 +31,7 @@ def export(
             version = latest.version
         path = output or Path(f"{model}-{version}.{'npz' if format == 'archive' else format}")
         size = client.models.export(model, version, path, cast(ExportFormat, format))
-    if json:
-        print_json({"path": str(path), "size_bytes": size})
-    else:
-        out.print(f"Wrote {path}, {size:,} bytes", markup=False)
+    print_result({"path": str(path), "size_bytes": size}, f"Wrote {path}, {size:,} bytes", json)
 
 
 def reproduce(
@@ -47,14 +44,12 @@ def reproduce(
     out = console(json)
     with out.status("Retraining"):
         found = connect().reproduce(model, version, keep)
-    if json:
-        print_json(found)
-    elif found.same:
-        out.print(f"Identical: all {found.arrays} arrays have the same SHA-256", markup=False)
-    else:
-        out.print(f"{len(found.differing)} of {found.arrays} arrays differ: {', '.join(found.differing)}", markup=False)
+    shown = [f"Identical: all {found.arrays} arrays have the same SHA-256"]
+    if not found.same:
+        shown = [f"{len(found.differing)} of {found.arrays} arrays differ: {', '.join(found.differing)}"]
         if found.code_version != found.code_version_now:
-            out.print(f"It was trained by version {found.code_version}; this is {found.code_version_now}", markup=False)
+            shown.append(f"It was trained by version {found.code_version}; this is {found.code_version_now}")
+    print_result(found, shown, json)
     if not found.same:
         raise typer.Exit(1)
 
@@ -68,8 +63,5 @@ def import_(
     out = console(json)
     with out.status("Sending"):
         found = connect().models.import_archive(path, name)
-    if json:
-        print_json(found)
-        return
     rows = [("version", found.version), ("solver", found.solver), ("SHA-256", found.sha256)]
-    out.print(table(["model", found.model], rows))
+    print_result(found, table(["model", found.model], rows), json)

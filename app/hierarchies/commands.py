@@ -138,14 +138,10 @@ def changes(
 ) -> None:
     """List changes from an earlier edition of the same vocabulary, matched by id."""
     found = connect().hierarchies.changes(hierarchy, since, cast(Change | None, change), offset, limit)
-    if json:
-        print_json(found)
-        return
-    out = console(json)
     counts = ", ".join(f"{number} {kind}" for kind, number in found.counts.items())
-    out.print(f"{counts}; {found.n_same} unchanged", markup=False)
     rows = [(each.change, each.label, *_difference(each)) for each in found.changes]
-    out.print(table(["change", "label", "before", "now", "replaced by"], rows))
+    changed = table(["change", "label", "before", "now", "replaced by"], rows)
+    print_result(found, [f"{counts}; {found.n_same} unchanged", changed], json)
 
 
 @hierarchies.command()

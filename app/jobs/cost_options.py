@@ -1,14 +1,82 @@
-"""The options of commands whose requests have costs."""
+"""The options of commands whose requests have costs, and files of costs with the columns label, answer and cost."""
 
-from collections.abc import Iterator
+import csv
+import math
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from app.jobs.cost_files import CostFile, read_costs
 from app.remote.errors import ClientError
+
+COLUMNS = ("label", "answer", "cost")
+
+
+class CostFile(NamedTuple):
+    """A table of costs.
+
+    Attributes
+    ----------
+    table : dict of dict of float
+        By the right label, then by the answer.
+    lines : dict of str to int
+        The first line that names each label.
+    """
+
+    table: dict[str, dict[str, float]]
+    lines: dict[str, int]
+
+    def place(self, detail: str) -> str:
+        """A fault of the table with the line of the first label that it names, where it names one."""
+        named = [line for label, line in self.lines.items() if f"{label!r:.80}" in detail]
+        return f"line {min(named)}: {detail}" if named else detail
+
+
+def read_costs(path: Path) -> CostFile:
+    """Read a file of costs; raises ValueError, with the line, where it is none."""
+    table: dict[str, dict[str, float]] = {}
+    lines: dict[str, int] = {}
+    # utf-8-sig: spreadsheets begin files with a byte order mark
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        for line, label, answer, cost in _rows(file):
+            if answer in table.get(label, {}):
+                raise ValueError(f"line {line}: the cost of {answer!r:.80} for {label!r:.80} is given twice")
+            if label == answer and cost > 0:
+                raise ValueError(f"line {line}: the right answer {label!r:.80} costs nothing; remove the line")
+            table.setdefault(label, {})[answer] = cost
+            for each in (label, answer):
+                lines.setdefault(each, line)
+    if not table:
+        raise ValueError("the file has no costs; expected lines of label,answer,cost below the header")
+    return CostFile(table, lines)
+
+
+def _rows(file: Iterable[str]) -> Iterator[tuple[int, str, str, float]]:
+    """Line, right label, answer and cost."""
+    reader = csv.reader(file)
+    header = [cell.strip().lower() for cell in next(reader, [])]
+    if sorted(header) != sorted(COLUMNS):
+        raise ValueError(f"line 1: expected the header label,answer,cost; got {','.join(header)!r:.80}")
+    label, answer, cost = (header.index(name) for name in COLUMNS)
+    for cells in reader:
+        if not cells:
+            continue
+        if len(cells) != len(COLUMNS):
+            raise ValueError(f"line {reader.line_num}: expected 3 cells, got {len(cells)}")
+        yield reader.line_num, cells[label], cells[answer], _number(cells[cost], reader.line_num)
+
+
+def _number(text: str, line: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise ValueError(f"line {line}: expected a number of at least 0, got {text!r:.80}")
+    return value
+
 
 CostsOption = Annotated[
     str | None,

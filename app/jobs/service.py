@@ -73,34 +73,35 @@ def enqueue(session: Session, request: JobRequest) -> tables.Job:
 
 
 def _queued(session: Session, request: JobRequest) -> tables.Job:
+    dataset, stored, hierarchy_id = _resolved(session, request)
+    row = job_queue.enqueue(session, request.kind, dataset.id, stored, request)
+    row.hierarchy_id = hierarchy_id
+    return row
+
+
+def _resolved(session: Session, request: JobRequest) -> tuple[tables.Dataset, dict[str, Any], str | None]:
+    """The dataset of a job, what is stored of its request, and the id of its hierarchy."""
     if isinstance(request, EvaluateRequest):
-        return _evaluate(session, request)
+        evaluation = resolve_evaluation(session, request)
+        return evaluation.dataset, _stored(evaluation.request), evaluation.hierarchy_id
     if isinstance(request, BatchPredictRequest):
-        dataset, resolved = resolve_batch(session, request)
-        return job_queue.enqueue(session, "predict", dataset.id, _stored(resolved), request)
+        dataset, predicted = resolve_batch(session, request)
+        return dataset, _stored(predicted), None
     if isinstance(request, SuggestRowsRequest):
         dataset, suggestion = resolve_batch(session, request)
-        return job_queue.enqueue(session, "suggest_rows", dataset.id, _stored(suggestion), request)
+        return dataset, _stored(suggestion), None
     if isinstance(request, WrongLabelsRequest):
         judged, stored = resolve_wrong_labels(session, request)
-        row = job_queue.enqueue(session, "wrong_labels", judged.dataset.id, stored, request)
-        row.hierarchy_id = None if judged.hierarchy is None else judged.hierarchy.id
-        return row
+        return judged.dataset, stored, _id(judged.hierarchy)
     if isinstance(request, CompressRequest):
-        return _compress(session, request)
+        target, compression = resolve_compression(session, request)
+        return target.dataset, _stored(compression), target.hierarchy_id
     if isinstance(request, AdoptRequest):
-        return _adopt(session, request)
+        target, hierarchy_id, adoption = resolve_adoption(session, request)
+        return target.dataset, _stored(adoption), hierarchy_id
     if isinstance(request, TuneRequest):
-        return _tune(session, request)
-    return _train(session, request)
-
-
-def _stored(request: JobRequest) -> dict[str, Any]:
-    """What the job does; the options of the job itself have columns of their own."""
-    return request.model_dump(mode="json", exclude=set(OPTIONS))
-
-
-def _train(session: Session, request: TrainRequest) -> tables.Job:
+        tuning = resolve_tuning(session, request)
+        return tuning.dataset, _stored(tuning.request), _id(tuning.hierarchy)
     resolved = resolve(session, request, lock=True)
     _check_pools(session, request)
     if resolved.text is not None:
@@ -109,37 +110,16 @@ def _train(session: Session, request: TrainRequest) -> tables.Job:
         request = request.model_copy(update={"text": resolved.default_text})
     request = resolved.scaled(request)
     named = request.model_copy(update={"dataset_version": resolved.dataset_version, "warm_start": resolved.warm_start})
-    row = job_queue.enqueue(session, "train", resolved.dataset.id, _stored(named), request)
-    row.hierarchy_id = None if resolved.hierarchy is None else resolved.hierarchy.id
-    return row
+    return resolved.dataset, _stored(named), _id(resolved.hierarchy)
 
 
-def _tune(session: Session, request: TuneRequest) -> tables.Job:
-    resolved = resolve_tuning(session, request)
-    row = job_queue.enqueue(session, "tune", resolved.dataset.id, _stored(resolved.request), request)
-    row.hierarchy_id = None if resolved.hierarchy is None else resolved.hierarchy.id
-    return row
+def _id(row: tables.Hierarchy | None) -> str | None:
+    return None if row is None else row.id
 
 
-def _evaluate(session: Session, request: EvaluateRequest) -> tables.Job:
-    resolved = resolve_evaluation(session, request)
-    row = job_queue.enqueue(session, "evaluate", resolved.dataset.id, _stored(resolved.request), request)
-    row.hierarchy_id = resolved.hierarchy_id
-    return row
-
-
-def _compress(session: Session, request: CompressRequest) -> tables.Job:
-    target, resolved = resolve_compression(session, request)
-    row = job_queue.enqueue(session, "compress", target.dataset.id, _stored(resolved), request)
-    row.hierarchy_id = target.hierarchy_id
-    return row
-
-
-def _adopt(session: Session, request: AdoptRequest) -> tables.Job:
-    target, hierarchy_id, resolved = resolve_adoption(session, request)
-    row = job_queue.enqueue(session, "adopt", target.dataset.id, _stored(resolved), request)
-    row.hierarchy_id = hierarchy_id
-    return row
+def _stored(request: JobRequest) -> dict[str, Any]:
+    """What the job does; the options of the job itself have columns of their own."""
+    return request.model_dump(mode="json", exclude=set(OPTIONS))
 
 
 def get(session: Session, id: str) -> Job:

@@ -232,10 +232,7 @@ def _derive(request: dict[str, Any], watch: bool, json: bool) -> None:
         assert job.result.model is not None
         assert job.result.version is not None
         found = client.models.version(job.result.model, job.result.version)
-        if json:
-            print_json(found)
-        else:
-            console(json).print(table([f"{found.model} {found.version}", ""], _facts(found)))
+        print_result(found, table([f"{found.model} {found.version}", ""], _facts(found)), json)
         return
     print_result(job, table(["job", job.id], [("kind", job.kind), ("state", job.state)]), json)
 

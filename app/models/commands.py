@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from app.command_line.connection import connect
 from app.command_line.output import Json, console, number, option, print_json, print_result, table
@@ -12,14 +13,12 @@ from app.command_line.request_fields import build_request, fields_of
 from app.datasets.recipe_schemas import TextRecipe
 from app.jobs.request_schemas import CopyOf, EditionOf
 from app.models.schemas import (
-    Deletion,
     HeldVersion,
     LeftOut,
     Member,
     ModelAbout,
     ModelVersion,
     PathOverC,
-    Retention,
     RetentionRule,
     SelectionTrial,
     Storage,
@@ -95,9 +94,6 @@ def show(
     found = client.models.version(model, version) if version else client.models.get(model).latest
     if found is None:
         raise ClientError(f"The model {model[:80]!r} has no version")
-    if json:
-        print_json(found)
-        return
     values = found.model_dump(
         mode="json",
         exclude={"request", "metrics", "levels", "params", "report", "copy_of", "edition_of"},
@@ -110,12 +106,12 @@ def show(
     values |= {} if found.edition_of is None else dict(edition_facts(found.edition_of))
     values |= {f"report: {name}": number(value) for name, value in found.report.items()}
     values |= {f"{part}: {name}": number(value) for part, all_ in found.metrics.items() for name, value in all_.items()}
-    out = console(json)
-    out.print(table(["model", found.model], values.items()))
+    shown = [table(["model", found.model], values.items())]
     for part, levels in found.levels.items():
         names = list(dict.fromkeys(name for level in levels for name in level))
         rows = [(number_, *(number(level.get(name)) for name in names)) for number_, level in enumerate(levels, 1)]
-        out.print(table([f"{part}: level", *names], rows))
+        shown.append(table([f"{part}: level", *names], rows))
+    print_result(found, shown, json)
 
 
 @models.command()
@@ -259,10 +255,14 @@ def delete(
 ) -> None:
     """Delete a version, or a model with all versions; they can be restored for some time."""
     found = connect().models.delete(model, version, dry_run)
-    if json:
-        print_json(found)
-        return
-    _show_deletion(found)
+    values = {
+        "versions": ", ".join(map(str, found.versions)),
+        "evaluations": found.evaluations,
+        "bytes": f"{found.size_bytes:,}",
+        "restorable until (UTC)": f"{found.restorable_until:%F %T}",
+    }
+    title = "would delete" if found.dry_run else "deleted"
+    print_result(found, [table([title, found.model], values.items()), _held(found.held)], json)
 
 
 def restore(
@@ -322,10 +322,9 @@ def retention(
         found = client.models.set_retention(model, keep_last, dry_run)
     else:
         found = client.models.retention(model)
-    if json:
-        print_json(found)
-        return
-    _show_retention(found)
+    kept = "all versions" if found.keep_last is None else f"the last {found.keep_last}"
+    rows = [("keeps", kept), ("goes", ", ".join(map(str, found.goes)) or None)]
+    print_result(found, [table(["model", found.model], rows), _held(found.held)], json)
 
 
 @storage.command("show")
@@ -348,34 +347,11 @@ def collect(
     _show_storage(connect().storage.collect(deleted), json)
 
 
-def _show_deletion(found: Deletion) -> None:
-    out = console(False)
-    values = {
-        "versions": ", ".join(map(str, found.versions)),
-        "evaluations": found.evaluations,
-        "bytes": f"{found.size_bytes:,}",
-        "restorable until (UTC)": f"{found.restorable_until:%F %T}",
-    }
-    out.print(table(["would delete" if found.dry_run else "deleted", found.model], values.items()))
-    _show_held(found.held)
-
-
-def _show_retention(found: Retention) -> None:
-    kept = "all versions" if found.keep_last is None else f"the last {found.keep_last}"
-    rows = [("keeps", kept), ("goes", ", ".join(map(str, found.goes)) or None)]
-    console(False).print(table(["model", found.model], rows))
-    _show_held(found.held)
-
-
-def _show_held(held: list[HeldVersion]) -> None:
-    if held:
-        console(False).print(table(["held version", "why"], [(each.version, each.reason) for each in held]))
+def _held(held: list[HeldVersion]) -> Table | None:
+    return table(["held version", "why"], [(each.version, each.reason) for each in held]) if held else None
 
 
 def _show_storage(found: Storage, json: bool) -> None:
-    if json:
-        print_json(found)
-        return
     title = "removed" if found.collected else "goes"
     rows: list[tuple[object, ...]] = [
         (title, f"{each.model} version {each.version}", f"{each.size_bytes:,}", None) for each in found.versions
@@ -385,8 +361,5 @@ def _show_storage(found: Storage, json: bool) -> None:
         ("restorable", f"{each.model} version {each.version}", f"{each.size_bytes:,}", f"{each.restorable_until:%F %T}")
         for each in found.restorable
     ]
-    out = console(json)
-    out.print(table(["", "what", "bytes", "until (UTC)"], rows))
-    out.print(
-        f"{found.size_bytes:,} bytes {'were' if found.collected else 'can be'} freed; {found.free_bytes:,} are free"
-    )
+    freed = f"{found.size_bytes:,} bytes {'were' if found.collected else 'can be'} freed; {found.free_bytes:,} are free"
+    print_result(found, [table(["", "what", "bytes", "until (UTC)"], rows), freed], json)

@@ -5,7 +5,6 @@ that these rows name; ``admin.key``; and ``backup.json``, written last, with the
 """
 
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -29,6 +28,7 @@ from app.store.named_files import NamedFolder, faults, named_folders
 from app.store.privacy import keep_private, private_files
 from app.store.text_repair import repair
 from app.version import VERSION
+from solvers.core.artefact_files import file_digest
 
 FORMAT, CONTENTS, DATABASE, KEY, FILES = 1, "backup.json", "polymargin.db", "admin.key", "files"
 _TRIES = 3
@@ -106,7 +106,7 @@ def restore(source: Path, say: Say) -> dict[str, Any]:
     _require_own(contents["files"])
     say(f"Comparing {len(contents['files'])} files with their hashes")
     for name, digest in contents["files"].items():
-        if not (source / name).is_file() or _sha256(source / name) != digest:
+        if not (source / name).is_file() or file_digest(source / name) != digest:
             raise BackupError(f"{name} differs from what was written: the backup is damaged")
     keep_private(home)
     with _marked(mark) as broke_off:
@@ -176,7 +176,7 @@ def _restore_into(home: Path, rows: Path, source: Path, names: Iterable[str], sa
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             _transfer(source / name, home / name, False, copies)
         else:
-            store.put(Path(name).relative_to(FILES).as_posix(), source / name, _sha256(source / name))
+            store.put(Path(name).relative_to(FILES).as_posix(), source / name, file_digest(source / name))
     if KEY in names:
         shutil.copyfile(source / KEY, home / KEY)
 
@@ -223,8 +223,8 @@ def _write(part: Path, link: bool, say: Say) -> dict[str, Any]:
     database.close()
     if settings().admin_key_file.is_file():
         shutil.copyfile(settings().admin_key_file, part / KEY)
-        hashes[KEY] = _sha256(part / KEY)
-    hashes[DATABASE] = _sha256(part / DATABASE)
+        hashes[KEY] = file_digest(part / KEY)
+    hashes[DATABASE] = file_digest(part / DATABASE)
     found = [(part / name).stat() for name in hashes]
     size = sum({(each.st_dev, each.st_ino): each.st_size for each in found}.values())
     contents = {
@@ -280,7 +280,7 @@ def _copy(store: Files, copied: Files, path: str, link: bool, copies: _Copies) -
         target.parent.mkdir(parents=True, exist_ok=True)
         with store.opened(file) as source:
             _transfer(source, target, link, copies)
-        hashes[target.relative_to(copied.root.parent).as_posix()] = _sha256(target)
+        hashes[target.relative_to(copied.root.parent).as_posix()] = file_digest(target)
     return hashes
 
 
@@ -322,8 +322,3 @@ def _contents(source: Path) -> dict[str, Any]:
     if contents.get("format") != FORMAT or contents["schema"] > migrate.newest():
         raise BackupError(f"the backup was made by version {contents.get('version')}; this is {VERSION}")
     return contents
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

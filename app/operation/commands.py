@@ -67,12 +67,12 @@ def move_files(
         found = run(target, lambda line: out.print(line, markup=False))
     except (MoveError, OSError, ValueError) as error:
         raise typer.Exit(fail(str(error), json)) from None
-    if json:
-        print_json(found)
-        return
-    out.print(f"{found['copied']} of {found['files']} files copied, {found['bytes']} bytes; the others were there")
     how = "unset POLYMARGIN_FILES" if target == "folder" else f"set POLYMARGIN_FILES={target}"
-    out.print(f"Nothing was removed. To use the new place, {how} for all processes", markup=False)
+    shown = [
+        f"{found['copied']} of {found['files']} files copied, {found['bytes']} bytes; the others were there",
+        f"Nothing was removed. To use the new place, {how} for all processes",
+    ]
+    print_result(found, shown, json)
 
 
 def doctor(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.operation import process_reaper
-from app.operation.rotating_log import RotatingLog
 
 # A child that dies sooner than this after its start has not worked at all.
 QUICK_DEATH_SECONDS = 10.0
@@ -20,10 +19,37 @@ MAX_QUICK_DEATHS = 5
 BACKOFF_SECONDS = 0.5
 _POLL_SECONDS = 0.1
 _LAST_WORDS_SECONDS = 2.0
+LOG_BYTES = 10 << 20
 
 
 class SupervisorError(Exception):
     """A child does not start or does not stay."""
+
+
+class RotatingLog:
+    """Appends lines to a file; one that finds no room is lost.
+
+    Parameters
+    ----------
+    path : Path
+        Of the log; the one before it is kept as ``path`` with ``.1`` at its end.
+    most_bytes : int
+        The file is put aside when it would come to more.
+    """
+
+    def __init__(self, path: Path, most_bytes: int = LOG_BYTES) -> None:
+        self._path = path
+        self._most_bytes = most_bytes
+        with contextlib.suppress(OSError):
+            path.touch()
+
+    def write(self, line: bytes) -> None:
+        """Append a line."""
+        with contextlib.suppress(OSError):
+            if self._path.exists() and self._path.stat().st_size + len(line) > self._most_bytes:
+                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+            with self._path.open("ab", buffering=0) as file:
+                file.write(line)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from rich.table import Table
 from app.client import Client
 from app.command_line.instances import parsed
 from app.command_line.output import Json, console, option, options_of, print_json, table
-from app.command_line.request_fields import tags_of
+from app.command_line.request_fields import build_request, fields_of, tags_of
 from app.command_line.watching import watch
 from app.datasets.schemas import ImportOptions
 from app.jobs.client import Job
@@ -273,130 +273,76 @@ def _lines(file: Path | None) -> Iterator[Any]:
 
 
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".xlsx": "xlsx"}
+_COLUMNS = {"id_column", "text_columns", "number_columns", "category_columns", "ignore_columns", "encoding"}
+# what both commands have options of their own for
+_OWN = ("kind", "model", "dataset", "format", "include", "exclude", "sure_level", "tags")
 
-_Output = Annotated[Path, typer.Option(help="File to write: .csv, .xlsx, .parquet or .jsonl.", dir_okay=False)]
-_Version = Annotated[int | None, option(BatchPredictRequest, "version")]
-_Alias = Annotated[str | None, option(BatchPredictRequest, "alias")]
-_TopK = Annotated[int, option(BatchPredictRequest, "top_k")]
-_Threshold = Annotated[float | None, option(BatchPredictRequest, "threshold")]
-_MinPrecision = Annotated[float | None, option(BatchPredictRequest, "min_precision")]
+_Model = Annotated[str, option(BatchPredictRequest, "model", argument=True)]
 _Include = Annotated[list[str] | None, option(BatchPredictRequest, "include")]
 _Exclude = Annotated[list[str] | None, option(BatchPredictRequest, "exclude")]
-_Language = Annotated[str | None, option(BatchPredictRequest, "language")]
-_Inputs = Annotated[bool, option(BatchPredictRequest, "inputs")]
-_Bom = Annotated[bool, option(BatchPredictRequest, "bom")]
-_LeastCost = Annotated[bool, option(BatchPredictRequest, "least_cost")]
-_TimeLimit = Annotated[float | None, option(BatchPredictRequest, "time_limit_seconds")]
-_Priority = Annotated[str | None, option(BatchPredictRequest, "priority", metavar="low|normal|high")]
-_Tags = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A tag of the job.")]
-_IdColumn = Annotated[str | None, option(ImportOptions, "id_column")]
-_TextColumns = Annotated[list[str] | None, option(ImportOptions, "text_columns")]
-_NumberColumns = Annotated[list[str] | None, option(ImportOptions, "number_columns")]
-_CategoryColumns = Annotated[list[str] | None, option(ImportOptions, "category_columns")]
-_IgnoreColumns = Annotated[list[str] | None, option(ImportOptions, "ignore_columns")]
-_Encoding = Annotated[str | None, option(ImportOptions, "encoding")]
 _Review = Annotated[
     str | None, typer.Option(help="Name of a review queue to create from the rows without a sure label.")
 ]
 _SureShare = Annotated[float, option(ReviewRequest, "sure_share")]
 
 
+@options_of(ImportOptions, without=set(ImportOptions.model_fields) - _COLUMNS | {"ignore_columns"})
+@fields_of(
+    BatchPredictRequest,
+    leave=[*_OWN, "top_k", "dataset_version", "part", "inputs", "target", "time_limit_seconds", "priority"],
+)
 def code_file(
-    model: Annotated[str, option(BatchPredictRequest, "model", argument=True)],
+    model: _Model,
     file: Annotated[
         Path, typer.Argument(help="Rows to code: .csv, .xlsx, .tsv, .jsonl or .parquet.", exists=True, dir_okay=False)
     ],
-    output: _Output,
-    min_precision: _MinPrecision = None,
+    output: Annotated[Path, typer.Option(help="File to write: .csv, .xlsx, .parquet or .jsonl.", dir_okay=False)],
+    top_k: Annotated[int, option(BatchPredictRequest, "top_k")] = 3,
     sure_level: _SureLevel = "leaves",
-    threshold: _Threshold = None,
-    top_k: _TopK = 3,
-    least_cost: _LeastCost = False,
     include: _Include = None,
     exclude: _Exclude = None,
-    language: _Language = None,
-    version: _Version = None,
-    alias: _Alias = None,
-    bom: _Bom = False,
-    id_column: _IdColumn = None,
-    text_columns: _TextColumns = None,
-    number_columns: _NumberColumns = None,
-    category_columns: _CategoryColumns = None,
-    encoding: _Encoding = None,
     review: _Review = None,
     sure_share: _SureShare = 0.0,
     json: Json = False,
+    **given: Any,
 ) -> None:
     """Code a file: label each row, with alternatives, and say which labels are sure."""
-    request: dict[str, Any] = {
-        "min_precision": min_precision,
-        "threshold": threshold,
-        "top_k": top_k,
-        "least_cost": least_cost or None,
-        "include": include,
-    }
-    request |= {"sure_level": None if min_precision is None else _level(sure_level)}
-    request |= {"exclude": exclude, "language": language, "version": version, "alias": alias, "bom": bom or None}
-    columns: dict[str, Any] = {"id_column": id_column, "text_columns": text_columns, "number_columns": number_columns}
-    columns |= {"category_columns": category_columns, "encoding": encoding}
-    _answer_rows(model, str(file), output, request, columns, json, review, sure_share)
+    own: dict[str, Any] = {"top_k": top_k, "include": include, "exclude": exclude}
+    own |= {} if given["min_precision"] is None else {"sure_level": _level(sure_level)}
+    _answer_rows(model, str(file), output, given, own, json, review, sure_share)
 
 
+@options_of(ImportOptions, without=set(ImportOptions.model_fields) - _COLUMNS | {"encoding"})
+@fields_of(BatchPredictRequest, leave=_OWN)
 def predict_dataset(
-    model: Annotated[str, option(BatchPredictRequest, "model", argument=True)],
+    model: _Model,
     dataset: Annotated[str, typer.Argument(help="Dataset name or id, or a file of rows without labels.")],
     output: Annotated[Path, typer.Argument(help="File to write: .parquet, .csv, .jsonl or .xlsx.", dir_okay=False)],
-    part: Annotated[str | None, option(BatchPredictRequest, "part", metavar="train|test|validation|all")] = None,
-    version: _Version = None,
-    alias: _Alias = None,
-    dataset_version: Annotated[int | None, option(BatchPredictRequest, "dataset_version")] = None,
-    top_k: _TopK = 1,
-    threshold: _Threshold = None,
-    min_precision: _MinPrecision = None,
     sure_level: _SureLevel = "any",
-    least_cost: _LeastCost = False,
     include: _Include = None,
     exclude: _Exclude = None,
-    language: _Language = None,
-    inputs: _Inputs = True,
-    bom: _Bom = False,
-    target: Annotated[str | None, option(BatchPredictRequest, "target")] = None,
-    time_limit_seconds: _TimeLimit = None,
-    priority: _Priority = None,
-    tag: _Tags = None,
-    id_column: _IdColumn = None,
-    text_columns: _TextColumns = None,
-    number_columns: _NumberColumns = None,
-    category_columns: _CategoryColumns = None,
-    ignore_columns: _IgnoreColumns = None,
+    tag: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A tag of the job.")] = None,
     review: _Review = None,
     sure_share: _SureShare = 0.0,
     json: Json = False,
+    **given: Any,
 ) -> None:
     """Predict all rows of a dataset or of a file, and write the predictions to a file."""
-    request: dict[str, Any] = {"version": version, "alias": alias, "dataset_version": dataset_version, "part": part}
-    request |= {"threshold": threshold, "min_precision": min_precision, "include": include, "exclude": exclude}
-    request |= {
-        "language": language,
+    own: dict[str, Any] = {
         "sure_level": _level(sure_level),
-        "inputs": None if inputs else False,
-        "bom": bom or None,
-        "least_cost": least_cost or None,
-        "top_k": top_k,
-        "target": target,
+        "include": include,
+        "exclude": exclude,
+        "tags": tags_of(tag or []) or None,
     }
-    request |= {"time_limit_seconds": time_limit_seconds, "priority": priority, "tags": tags_of(tag) if tag else None}
-    columns: dict[str, Any] = {"id_column": id_column, "text_columns": text_columns, "number_columns": number_columns}
-    columns |= {"category_columns": category_columns, "ignore_columns": ignore_columns}
-    _answer_rows(model, dataset, output, request, columns, json, review, sure_share)
+    _answer_rows(model, dataset, output, given, own, json, review, sure_share)
 
 
 def _answer_rows(
     model: str,
     rows: str,
     output: Path,
-    request: dict[str, Any],
-    columns: dict[str, Any],
+    given: dict[str, Any],
+    own: dict[str, Any],
     json: bool,
     review: str | None,
     sure_share: float,
@@ -407,8 +353,9 @@ def _answer_rows(
         raise typer.BadParameter(f"ends with none of {', '.join(_FORMATS)}", param_hint="output")
     if not output.parent.is_dir():  # checked before the job is made, not after it
         raise typer.BadParameter(f"folder not found: {output.parent}", param_hint="output")
-    request = {name: value for name, value in request.items() if value is not None}
-    columns = {name: value for name, value in columns.items() if value is not None}
+    request = build_request(BatchPredictRequest, given)
+    request |= {name: value for name, value in own.items() if value is not None}
+    columns = {name: value for name, value in given.items() if name in _COLUMNS and value is not None}
     path = Path(rows)
     if columns and not path.is_file():
         raise typer.BadParameter("this option needs a file of rows; a dataset was given", param_hint="dataset")

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from app.command_line.connection import connect
 from app.command_line.instances import Instance, Text, one_instance
-from app.command_line.output import Json, console, number, option, print_json, print_result, table
+from app.command_line.output import Json, console, number, option, print_result, table
 from app.plurals import counted
 from app.predictions.inspection_schemas import NearestRequest, WeightedTerm
 from app.remote.errors import ClientError
@@ -30,15 +31,11 @@ def code(
         console(json).print(f"Wrote {picture}", markup=False)
         return
     found = client.models.code(model, version)
-    if json:
-        print_json(found)
-        return
     rows = [
         (label, " ".join(f"{entry:+.3g}" for entry in row))
         for label, row in zip(found.classes, found.matrix, strict=True)
     ]
-    out = console(json)
-    out.print(table(["class", f"{found.n_columns} columns, decoded by {found.decoding}"], rows))
+    print_result(found, table(["class", f"{found.n_columns} columns, decoded by {found.decoding}"], rows), json)
 
 
 def drift(
@@ -54,22 +51,16 @@ def drift(
         format_ = "png" if picture.suffix == ".png" else "svg"
         picture.write_bytes(client.models.drift_picture(model, version, days, format_))
     found = client.models.drift(model, version, days)
-    if json:
-        print_json(found)
-        return
-    out = console(json)
-    out.print(
-        f"{counted(found.n_answers, 'prediction')} in {counted(found.days, 'day')}, {found.n_expected:,} held out"
-    )
-    if found.too_few is not None:
-        out.print(found.too_few)
+    counts = f"{counted(found.n_answers, 'prediction')} in {counted(found.days, 'day')}, {found.n_expected:,} held out"
+    shown: list[Table | str | None] = [counts, found.too_few]
     if found.scores is not None:
-        out.print(f"scores: PSI {number(found.scores.psi)}, expected by chance {number(found.scores.psi_by_chance)}")
+        shown.append(f"scores: PSI {number(found.scores.psi)}, expected by chance {number(found.scores.psi_by_chance)}")
     if found.labels is not None:
         by_chance = number(found.labels.total_variation_by_chance)
-        out.print(f"labels: total variation {number(found.labels.total_variation)}, expected by chance {by_chance}")
+        shown.append(f"labels: total variation {number(found.labels.total_variation)}, expected by chance {by_chance}")
         rows = [[at.label, number(at.expected), number(at.found)] for at in found.labels.moved]
-        out.print(table(["label", "held out", "late"], rows))
+        shown.append(table(["label", "held out", "late"], rows))
+    print_result(found, shown, json)
 
 
 _SHOWN = 80
@@ -87,16 +78,12 @@ def nearest(
     """Show the training rows most similar to an instance, with the predicted label or another."""
     asked = one_instance(text, instance)
     found = connect().models.nearest(model, asked, label, limit, version)
-    if json:
-        print_json(found)
-        return
-    out = console(json)
-    out.print(f"{found.label}: {found.n_compared} of {found.n_rows} rows of {found.dataset} compared", markup=False)
+    counts = f"{found.label}: {found.n_compared} of {found.n_rows} rows of {found.dataset} compared"
     rows = [
         (at.row, number(at.similarity), ", ".join(at.labels), (at.text or str(at.record or at.features))[:_SHOWN])
         for at in found.rows
     ]
-    out.print(table(["row", "similarity", "labels", "beginning"], rows))
+    print_result(found, [counts, table(["row", "similarity", "labels", "beginning"], rows)], json)
 
 
 def terms(

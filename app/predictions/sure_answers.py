@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from app.errors import InvalidInput, Item
+from app.errors import unfit
 from solvers.core.model import Model
 from solvers.metrics.confidence.back_off import BackOff
 from solvers.metrics.confidence.reliability import Reliability
@@ -45,25 +45,25 @@ def used_threshold(
     if threshold is None and min_precision is None:
         return None
     if threshold is not None and min_precision is not None:
-        raise _fault("threshold and min_precision cannot be combined: pass one of them", "/min_precision")
+        raise unfit("threshold and min_precision cannot be combined: pass one of them", "/min_precision")
     field, value = ("/threshold", threshold) if min_precision is None else ("/min_precision", min_precision)
     if type(value) not in (int, float) or not 0 <= value <= 1 or (threshold is None and value in (0, 1)):
-        raise _fault("expected a number from 0 to 1" + (", exclusive" if threshold is None else ""), field)
+        raise unfit("expected a number from 0 to 1" + (", exclusive" if threshold is None else ""), field)
     held_out = calibration_of(model)
     if held_out is None and model.names_sets:
-        raise _fault(
+        raise unfit(
             "the version has no precision of its labels on held-out rows; train it again with the solver auto",
             field,
         )
     if held_out is None:
-        raise _fault("the model has no probabilities; train it with the solver auto to get them", field)
+        raise unfit("the model has no probabilities; train it with the solver auto to get them", field)
     if min_precision is None:
         return Used(float(value), {"threshold": float(value)})
     found = _at_level(model, held_out, sure_level).threshold_for(float(value))
     if found is not None:
         return Used(found.threshold, found._asdict() | _depth(model, sure_level))
     if not model.names_sets and not may_be_unsure:
-        raise _fault("no threshold reached this precision on the held-out rows with 95 % confidence", field)
+        raise unfit("no threshold reached this precision on the held-out rows with 95 % confidence", field)
     return Used(math.inf, {"threshold": None})
 
 
@@ -77,15 +77,15 @@ def _at_level(
 ) -> SetReliability | BackOff | Reliability:
     """The held-out answers that a precision is asked of: all, those at the leaves, or those at one level."""
     if level not in ("any", "leaves") and (type(level) is not int or level < 1):
-        raise _fault("expected any, leaves, or a level of at least 1", "/sure_level")
+        raise unfit("expected any, leaves, or a level of at least 1", "/sure_level")
     if model.back_off is None:
         if type(level) is int:
-            raise _fault("the model's labels have no levels: it was not calibrated along a label tree", "/sure_level")
+            raise unfit("the model's labels have no levels: it was not calibrated along a label tree", "/sure_level")
         return held_out
     if type(level) is not int:
         return model.back_off.own if level == "leaves" else held_out
     if level > model.back_off.tree.depth:
-        raise _fault(f"the label tree has {model.back_off.tree.depth} levels", "/sure_level")
+        raise unfit(f"the label tree has {model.back_off.tree.depth} levels", "/sure_level")
     return model.back_off.at(level)
 
 
@@ -176,7 +176,3 @@ def sure_labels(
     said = expit(model.score_one(*row))
     nodes = np.flatnonzero(said >= threshold if allowed is None else (said >= threshold) & allowed).tolist()
     return [{"label": model.classes[node], "probability": float(said[node])} for node in nodes]
-
-
-def _fault(detail: str, pointer: str) -> InvalidInput:
-    return InvalidInput("The request does not fit the model.", [Item(detail, pointer)])

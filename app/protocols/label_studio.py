@@ -12,7 +12,7 @@ from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 from fastapi import APIRouter, Request, Response
 
-from app.errors import InvalidInput, Item
+from app.errors import InvalidInput, Item, unfit
 from app.http.parameters import Ref
 from app.http.problems import responses
 from app.predictions.inference import infer, loaded_model, most_instances
@@ -135,7 +135,7 @@ def _annotated(request: Request, loaded: LoadedModel, document: dict[str, Any]) 
     if annotation.get("was_cancelled") or not says_something:
         return
     if not isinstance(data, dict):
-        raise _fault("expected the data of the task: configure the webhook to send its payload", "/task/data")
+        raise unfit("expected the data of the task: configure the webhook to send its payload", "/task/data")
     (instance,) = _instances(loaded, control, [data])
     id = annotation.get("id")
     answer = f"label-studio:{id}" if type(id) is int else None
@@ -145,7 +145,7 @@ def _annotated(request: Request, loaded: LoadedModel, document: dict[str, Any]) 
 def _object(document: dict[str, Any], name: str) -> dict[str, Any]:
     found = document.get(name)
     if not isinstance(found, dict):
-        raise _fault("expected an object: configure the webhook to send its payload", f"/{name}")
+        raise unfit("expected an object: configure the webhook to send its payload", f"/{name}")
     return found
 
 
@@ -160,13 +160,13 @@ def _chosen(loaded: LoadedModel, control: _Control, regions: Any, data: Any) -> 
             value = region.get("value")
             given = value.get(kind) if isinstance(value, dict) else None
             if not isinstance(given, list) or (kind == "taxonomy" and not all(map(_is_path, given))):
-                raise _fault(f"expected a list of {kind}", "/annotation/result")
+                raise unfit(f"expected a list of {kind}", "/annotation/result")
             paths = [tuple(one) if isinstance(one, list) else (one,) for one in given]
             labels = ChosenLabels(loaded, _as_choices(paths)).label_of
             labels |= ChosenLabels(loaded, control.offered(data)).label_of
             for path in paths:
                 if len(path) > 1 and path not in labels and loaded.tree is not None:
-                    raise _fault(
+                    raise unfit(
                         f"no label of the model's hierarchy matches the choice {_joined(path):.200}: add the label to "
                         "the hierarchy, or give the choice its id, notation or name",
                         "/annotation/result",
@@ -195,13 +195,13 @@ def _is_path(given: Any) -> bool:
 
 def _control(config: Any, pointer: str) -> _Control:
     if isinstance(config, str) and len(config) > _MOST_CONFIG:
-        raise _fault(f"expected a labeling configuration of at most {_MOST_CONFIG} characters", pointer)
+        raise unfit(f"expected a labeling configuration of at most {_MOST_CONFIG} characters", pointer)
     try:
         root = ElementTree.fromstring(config) if isinstance(config, str) else None
     except (ElementTree.ParseError, DefusedXmlException, ValueError):
         root = None
     if root is None:
-        raise _fault("expected a labeling configuration in XML", pointer)
+        raise unfit("expected a labeling configuration in XML", pointer)
     fields = {tag.get("name"): tag.get("value", "") for tag in root.iter() if tag.get("value", "").startswith("$")}
     for tag in root.iter():
         name, to_name = tag.get("name"), tag.get("toName")
@@ -216,7 +216,7 @@ def _control(config: Any, pointer: str) -> _Control:
                 dynamic[1:] if dynamic.startswith("$") else None,
                 tag.get("maxUsages") == "1" or (tag.tag == "Choices" and tag.get("choice", "single") != "multiple"),
             )
-    raise _fault("expected a Choices or Taxonomy whose toName is an object with a value such as $text", pointer)
+    raise unfit("expected a Choices or Taxonomy whose toName is an object with a value such as $text", pointer)
 
 
 def _instances(loaded: LoadedModel, control: _Control, tasks: list[dict[str, Any]]) -> list[Any]:
@@ -231,7 +231,7 @@ def _instances(loaded: LoadedModel, control: _Control, tasks: list[dict[str, Any
         return [{form: {name: value for name, value in data.items() if name in known}} for data in tasks]
     for at, data in enumerate(tasks):
         if type(data.get(control.field)) is not str:
-            raise _fault(f"expected a text in {control.field!r:.80}", f"/tasks/{at}/data")
+            raise unfit(f"expected a text in {control.field!r:.80}", f"/tasks/{at}/data")
     return [{"text": data[control.field]} for data in tasks]
 
 
@@ -269,7 +269,3 @@ def _score(prediction: dict[str, Any]) -> float | None:
 
 def _version(loaded: LoadedModel) -> str:
     return f"{loaded.version.model}/{loaded.version.version}"
-
-
-def _fault(detail: str, pointer: str) -> InvalidInput:
-    return InvalidInput("The request does not fit the model.", [Item(detail, pointer)])

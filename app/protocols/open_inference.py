@@ -13,7 +13,7 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from app.errors import InvalidInput, Item, Malformed, TooLarge
+from app.errors import InvalidInput, Malformed, TooLarge, unfit
 from app.features.names import rolled
 from app.http.parameters import Number, Ref
 from app.http.problems import responses
@@ -153,7 +153,7 @@ def _infer(request: Request, loaded: LoadedModel, content: bytes) -> Response:
         raise Malformed(f"{len(binary) - offset} bytes follow those of the inputs.")
     parameters = document.get("parameters") or {}
     if not isinstance(parameters, dict):
-        raise _fault("parameters are an object", "/parameters")
+        raise unfit("parameters are an object", "/parameters")
     of_records = loaded.features.columns is not None
     if of_records:
         instances = _records(inputs, lists_of(loaded), most_instances(request))
@@ -204,13 +204,13 @@ def _parts(request: Request, content: bytes) -> tuple[dict[str, Any], bytes]:
 
 def _instances(inputs: list[Tensor], name: str, most: int) -> list[Any]:
     if len(inputs) != 1:
-        raise _fault(f"{len(inputs)} inputs were given; the model has one", "/inputs")
+        raise unfit(f"{len(inputs)} inputs were given; the model has one", "/inputs")
     (tensor,) = inputs
     if isinstance(tensor.values, np.ndarray) == (name == "features") and tensor.name != name:
-        raise _fault(f"the model's input is {name}", "/inputs/0/name")
+        raise unfit(f"the model's input is {name}", "/inputs/0/name")
     # before the rows are made: an empty tensor may have a shape of any number of rows
     if 0 in tensor.shape:
-        raise _fault("a dimension is 0, so there is nothing to predict", "/inputs/0/shape")
+        raise unfit("a dimension is 0, so there is nothing to predict", "/inputs/0/shape")
     if isinstance(tensor.values, np.ndarray):
         rows = tensor.shape[0] if len(tensor.shape) == 2 else 1
         require_few(rows, most, "/inputs/0/shape")
@@ -223,7 +223,7 @@ def _records(inputs: list[Tensor], lists: Mapping[str, int], most: int) -> list[
     """Rows of a table, of which each input is a column; NaN, and an empty string, is missing."""
     lengths = {_n_rows(tensor, lists) for tensor in inputs}
     if len(lengths) != 1 or lengths == {0}:
-        raise _fault(
+        raise unfit(
             "all inputs must have the same number of rows, at least one: send one value per row, or the shape "
             "[rows, elements] for a column of lists",
             "/inputs",
@@ -240,7 +240,7 @@ def _records(inputs: list[Tensor], lists: Mapping[str, int], most: int) -> list[
             columns.append([value or None for value in tensor.values])
     names = [tensor.name for tensor in inputs]
     if len(set(names)) < len(names):
-        raise _fault("two inputs have one name", "/inputs")
+        raise unfit("two inputs have one name", "/inputs")
     return [{"record": dict(zip(names, row, strict=True))} for row in zip(*columns, strict=True)]
 
 
@@ -273,19 +273,19 @@ def _wanted(document: dict[str, Any], parameters: dict[str, Any], loaded: Loaded
     if not asked:
         return {name: _Output(binary) for name in names}
     if not isinstance(asked, list):
-        raise _fault("outputs are a list", "/outputs")
+        raise unfit("outputs are a list", "/outputs")
     wanted = {}
     for at, entry in enumerate(asked):
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str) or name not in names:
-            raise _fault(f"the model's outputs are {', '.join(names)}", f"/outputs/{at}/name")
+            raise unfit(f"the model's outputs are {', '.join(names)}", f"/outputs/{at}/name")
         own = entry.get("parameters")
         own = own if isinstance(own, dict) else {}
         n_classes = own.get("classification", 0)
         if type(n_classes) is not int or not 0 <= n_classes <= MAX_TOP:
-            raise _fault(f"expected an integer from 1 to {MAX_TOP}", f"/outputs/{at}/parameters/classification")
+            raise unfit(f"expected an integer from 1 to {MAX_TOP}", f"/outputs/{at}/parameters/classification")
         if n_classes and name not in ("scores", "probabilities"):
-            raise _fault("only scores and probabilities have a classification", f"/outputs/{at}/parameters")
+            raise unfit("only scores and probabilities have a classification", f"/outputs/{at}/parameters")
         wanted[name] = _Output(bool(own.get("binary_data", binary)), n_classes)
     return wanted
 
@@ -346,7 +346,3 @@ def _answer(document: dict[str, Any], loaded: LoadedModel, tensors: list[tuple[T
         return answer
     text = bytes(answer.body)
     return Response(b"".join([text, *parts]), 200, {_HEADER: str(len(text))}, "application/octet-stream")
-
-
-def _fault(detail: str, pointer: str) -> InvalidInput:
-    return InvalidInput("The request does not fit the model.", [Item(detail, pointer)])

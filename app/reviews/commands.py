@@ -1,12 +1,14 @@
 """Commands: reviews."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
+from rich.table import Table
 
 from app.command_line.connection import connect
-from app.command_line.output import Json, console, number, print_json, print_result, table
+from app.command_line.output import Json, console, number, print_result, table
 from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.commands import show_job
@@ -78,12 +80,8 @@ def rows(
 ) -> None:
     """List rows of a queue, the least sure first."""
     page = connect().reviews.rows(review, cast(State | None, state), after)
-    if json:
-        print_json(page)
-        return
-    _list(page.rows)
-    if page.next_place is not None:
-        console(json).print(f"More rows: --after {page.next_place}")
+    more = None if page.next_place is None else f"More rows: --after {page.next_place}"
+    print_result(page, [_listed(page.rows), more], json)
 
 
 @reviews.command()
@@ -91,10 +89,7 @@ def rows(
 def claim(review: Ref, json: Json = False, **given: Any) -> None:
     """Claim rows for some minutes; nobody else gets them meanwhile."""
     found = connect().reviews.claim(review, **build_request(ClaimRequest, given))
-    if json:
-        print_json(list(found))
-        return
-    _list(found)
+    print_result(found, _listed(found), json)
 
 
 @reviews.command()
@@ -142,10 +137,7 @@ def decide(
         raise typer.BadParameter("give labels, --empty or --skip", param_hint="LABEL")
     decision = None if skip else given[0] if len(given) == 1 else given
     found = connect().reviews.decide(review, row, decision, comment, revision)
-    if json:
-        print_json(found)
-        return
-    _list([found])
+    print_result(found, _listed([found]), json)
 
 
 @reviews.command()
@@ -188,17 +180,12 @@ def import_(
 ) -> None:
     """Record the decisions of an edited workbook or of Label Studio's export, and list what was not understood."""
     found = connect().reviews.import_decisions(review, file, new_labels)
-    if json:
-        print_json(found)
-        return
-    out = console(json)
-    out.print(
+    counts = (
         f"{found.n_decided} decided, {found.n_unchanged} unchanged, {found.n_empty} without a decision, "
         f"{found.n_problems} not understood"
     )
-    if found.problems:
-        shown = [(each.line, each.row, each.detail) for each in found.problems]
-        out.print(table(["line or task", "row", "problem"], shown))
+    shown = [(each.line, each.row, each.detail) for each in found.problems]
+    print_result(found, [counts, table(["line or task", "row", "problem"], shown) if shown else None], json)
 
 
 @reviews.command()
@@ -226,15 +213,12 @@ def undo(
 ) -> None:
     """Withdraw your own decision of a row."""
     found = connect().reviews.undo(review, row, revision, minutes)
-    if json:
-        print_json(found)
-        return
-    _list([found])
+    print_result(found, _listed([found]), json)
 
 
-def _list(found: Any) -> None:
+def _listed(found: Sequence[ReviewRow]) -> Table:
     shown = [(each.row, each.state, _decided(each), _alternatives(each), _text(each)) for each in found]
-    console(False).print(table(["row", "state", "label", "alternatives", "text"], shown))
+    return table(["row", "state", "label", "alternatives", "text"], shown)
 
 
 def _decided(row: ReviewRow) -> str | None:
@@ -257,9 +241,6 @@ def _text(row: ReviewRow) -> str:
 
 
 def _show(review: Review, json: bool) -> None:
-    if json:
-        print_json(review)
-        return
     hidden = {"states", "people", "agreement", "measured_precision"}
     values = review.model_dump(mode="json", exclude=hidden, exclude_none=True)
     values |= {f"rows {state}": count for state, count in review.states.items()}
@@ -277,8 +258,6 @@ def _show(review: Review, json: bool) -> None:
         )
         if review.label_separator is not None and measured.recall is not None:
             values["measured recall"] = f"{measured.recall:.1%}; {measured.n_added} labels were added"
-    out = console(json)
-    out.print(table(["review", review.name], values.items()))
-    if review.people:
-        counts = [(each.person, each.n_decided, each.n_skipped) for each in review.people]
-        out.print(table(["person", "decided", "skipped"], counts))
+    counts = [(each.person, each.n_decided, each.n_skipped) for each in review.people]
+    people = table(["person", "decided", "skipped"], counts) if counts else None
+    print_result(review, [table(["review", review.name], values.items()), people], json)

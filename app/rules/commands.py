@@ -5,10 +5,11 @@ from typing import Annotated, Any, cast
 
 import orjson
 import typer
+from rich.table import Table
 
 from app.command_line.connection import connect
 from app.command_line.instances import Instance, one_instance
-from app.command_line.output import Json, console, number, option, print_json, print_result, table
+from app.command_line.output import Json, console, number, option, print_result, table
 from app.command_line.request_fields import build_request, fields_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.schemas import TrainRequest
@@ -81,20 +82,14 @@ def delete(rule: Ref) -> None:
 def start(rule: Ref, json: Json = False) -> None:
     """Start a rule now."""
     run = connect().rules.start(rule)
-    if json:
-        print_json(run)
-    else:
-        _show_runs([run])
+    print_result(run, _listed([run]), json)
 
 
 @rules.command()
 def runs(rule: Ref, json: Json = False) -> None:
     """List the runs of a rule, newest first, with the reason for each promotion decision."""
     page = connect().rules.runs(rule)
-    if json:
-        print_json(page)
-    else:
-        _show_runs(page.items)
+    print_result(page, _listed(page.items), json)
 
 
 def _show(rule: Rule, json: bool) -> None:
@@ -113,12 +108,12 @@ def _show(rule: Rule, json: bool) -> None:
     print_result(rule, table(["rule", rule.name], rows), json)
 
 
-def _show_runs(runs: list[RuleRun]) -> None:
+def _listed(runs: list[RuleRun]) -> Table:
     rows = [
         (f"{run.created_at:%F %T}", run.cause, run.outcome or run.stage, run.version, run.train_job, _why(run))
         for run in runs
     ]
-    console(False).print(table(["started (UTC)", "by", "outcome", "version", "training", "why"], rows))
+    return table(["started (UTC)", "by", "outcome", "version", "training", "why"], rows)
 
 
 def _why(run: RuleRun) -> str | None:

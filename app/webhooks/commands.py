@@ -5,7 +5,7 @@ from typing import Annotated, cast, get_args
 import typer
 
 from app.command_line.connection import connect
-from app.command_line.output import Json, console, print_json, print_result, table
+from app.command_line.output import Json, print_result, table
 from app.webhooks.schemas import Event, NewWebhook, Webhook
 
 webhooks = typer.Typer(help="Notify other programs of events (administrators only).", no_args_is_help=True)
@@ -84,11 +84,8 @@ def deliveries(
 
 
 def _show(webhook: Webhook, json: bool) -> None:
-    if json:
-        print_json(webhook)
-        return
     rows = [("url", webhook.url), ("events", ", ".join(webhook.events)), ("waiting", str(webhook.n_waiting))]
     rows.append(("failed", str(webhook.n_failed)))
     if isinstance(webhook, NewWebhook):
         rows.append(("secret", webhook.secret))
-    console(json).print(table(["webhook", webhook.name], rows))
+    print_result(webhook, table(["webhook", webhook.name], rows), json)

@@ -310,7 +310,7 @@ class Solver(ABC, Generic[P]):
         return None
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
-        """What training takes at least; 0 of a method that cannot say it."""
+        """What training takes at least, with ``n_features`` that some example has; 0 where a method cannot say it."""
         return 0
 
     @property

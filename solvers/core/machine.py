@@ -186,13 +186,6 @@ class Machine(Solver[M]):
         needed = self.bytes_needed(n_samples, n_features, n_classes)
         refuse(f"{self.name} with {n_samples:,} examples and {n_classes:,} classes", needed, self.params.memory_mb)
 
-    def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
-        """What weights and dual variables take at least; ``n_features`` are those that some example has.
-
-        A machine that cannot say it, as one of parts of other methods, has 0 here.
-        """
-        return 0
-
     def model(self, problem: Problem, state: State) -> Model:
         """The model of ``state``; its report shows how sparse it is (Alber et al. 2017, Table 3).
 

@@ -25,7 +25,7 @@ MODEL_KINDS: Mapping[str, str] = MappingProxyType(
         "sharded_linear": "solvers.core.sharded_linear_model:ShardedLinearModel",
         "kernel": "solvers.kernel_svm.kernel_model:KernelModel",
         "code": "solvers.output_codes.code_model:CodeModel",
-        "linear_code": "solvers.output_codes.linear_code_model:LinearCodeModel",
+        "linear_code": "solvers.output_codes.code_model:LinearCodeModel",
         "stumps": "solvers.boosting.weak_learners.stumps_model:StumpsModel",
         "trees": "solvers.boosting.weak_learners.decision_trees_model:DecisionTreesModel",
         "committee": "solvers.boosting.weak_learners.committee_model:CommitteeModel",

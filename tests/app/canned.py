@@ -8,6 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
+import pytest
+
+from app.cli import main
+
 JOB = {
     "id": "j1",
     "kind": "train",
@@ -44,6 +48,14 @@ HIERARCHY = {
     "levels": [2, 5],
     "created_at": "2025-01-02T03:04:05Z",
 }
+
+
+def status_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Run a command line; gives its status."""
+    monkeypatch.setattr("sys.argv", ["polymargin", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
 
 
 def problem(status: int, code: str, detail: str = "no", errors: list[dict[str, Any]] | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from asking import TestClient, bearer
-from canned import Canned, serve
+from canned import Canned, serve, status_of
 from fastapi import FastAPI
 from working import SPARSE, TABLE, TEXTS, Home, living_in, run, trained
 
@@ -33,6 +33,18 @@ def canned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Canned]:
     yield service
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """``command("jobs", "list")`` runs a command line; gives its status, stdout and stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = status_of(monkeypatch, *arguments)
+        output = capsys.readouterr()
+        return status, output.out, output.err
+
+    return run
 
 
 @pytest.fixture(scope="session")

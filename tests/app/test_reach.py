@@ -1,7 +1,6 @@
 """Every route and every field of a request is within reach of the Python client and of the command line."""
 
 import json
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +11,6 @@ from canned import Canned
 from pydantic import BaseModel
 
 from app.access.schemas import KeyRequest, TokenRequest
-from app.cli import main
 from app.client import Client
 from app.command_line.request_fields import flat_fields
 from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
@@ -347,13 +345,10 @@ def test_the_client_reaches_every_route(route: str, service: Canned) -> None:
 
 @pytest.mark.parametrize("route", [route for route, (_, arguments) in REACH.items() if arguments])
 def test_the_command_line_reaches_every_route(
-    route: str, service: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    route: str, service: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: Callable[..., Any]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["polymargin", *REACH[route][1]])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
+    assert command(*REACH[route][1])[0] == 1
     assert _asked(service, route), [(each.method, each.path) for each in service.asked]
 
 

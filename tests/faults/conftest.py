@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
+from noise import noise
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.jobs import service as jobs
@@ -90,13 +90,7 @@ def long_job(
     database: sessionmaker[Session], dataset: Callable[..., str], hierarchy: Callable[..., str]
 ) -> Callable[..., str]:
     """``long_job()`` submits a training job of some seconds, whose steps and model are always the same."""
-    random = np.random.default_rng(0)
-    values = random.normal(size=(400, 60)).round(3)
-    rows = (
-        " ".join([f"c{i % 20}", *(f"{j + 1}:{value}" for j, value in enumerate(row) if value)])
-        for i, row in enumerate(values)
-    )
-    dataset("\n".join(rows) + "\n", name="noise")
+    dataset(noise(400, 60), name="noise")
     hierarchy([("root" if i < 4 else f"c{i // 4 - 1}", f"c{i}") for i in range(20)])
 
     def submit(

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from noise import noise
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 from stopping import stop_between_transactions
@@ -381,14 +381,8 @@ def _restart(service: Service, first: dict[str, str]) -> None:
 
 
 def _upload_noise() -> None:
-    random = np.random.default_rng(0)
-    values = random.normal(size=(400, 60)).round(3)
-    rows = (
-        " ".join([f"c{i % 20}", *(f"{j + 1}:{value}" for j, value in enumerate(row) if value)])
-        for i, row in enumerate(values)
-    )
     upload = files().upload()
-    upload.write(("\n".join(rows) + "\n").encode())
+    upload.write(noise(400, 60).encode())
     with db.sessions()() as session:
         shown = datasets.register(session, NewDataset(name="noise", format="svmlight"), upload)
     assert shown.job is not None

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.naive_bayes import ComplementNB
+from training import machine
 
 from solvers.core.memory import TooLargeError
 from solvers.core.problem import Problem
-from solvers.registry import SOLVERS, parse_params
 
 
 def make(**params: float):
-    return SOLVERS["complement_naive_bayes"](parse_params("complement_naive_bayes", params))
+    return machine("complement_naive_bayes", **params)
 
 
 @pytest.mark.parametrize("smoothing", [0.3, 1.0])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from problems import SCALING, OnTree, linear_map, settings, shape_of, small, small_sets, with_tree
+from training import machine
 
 import solvers.hierarchical.epochs
 import solvers.hierarchical.learnt_trees.driver
@@ -13,7 +14,7 @@ from solvers.boosting.boosting import Boosting
 from solvers.core.base import Solver
 from solvers.core.problem import Problem, ProblemError
 from solvers.labels.taxonomy import Taxonomy
-from solvers.registry import SOLVERS, parse_params
+from solvers.registry import SOLVERS
 
 # a method that chooses among others has no objective of its own: see selection/test_auto.py
 METHODS = [name for name, method in SOLVERS.items() if not method.chooses]
@@ -45,7 +46,7 @@ LEVELS = {"hard_margin"}
 def solver(name: str, seed: int = 0, **params) -> Solver:
     if name == "label_trees":
         params = {"most_leaves": 2, "trees": 2} | params
-    made = SOLVERS[name](parse_params(name, settings(name, **params)), seed=seed)
+    made = machine(name, seed=seed, **settings(name, **params))
     return made if made.handles.flat else OnTree(made)
 
 
@@ -197,7 +198,7 @@ def test_features_of_another_scale_give_true_bounds(name, scale):
 @pytest.mark.each_method
 @everywhere
 def test_labels_that_a_method_does_not_take_are_refused_by_name(name):
-    method = SOLVERS[name](parse_params(name, {}))
+    method = machine(name)
     single = small()
     if not method.handles.multilabel:
         with pytest.raises(ProblemError, match=f"{name} needs one label per example; sets of labels were given"):

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import settings, small
+from training import machine
 
 from solvers.core.base import Solver
 from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import Problem, ProblemError
-from solvers.registry import SOLVERS, parse_params
+from solvers.registry import SOLVERS
 
 FLAT = {name: method for name, method in SOLVERS.items() if method.handles.flat and not method.chooses}
 where_certified = pytest.mark.parametrize("name", [name for name, kind in FLAT.items() if kind.handles.certified])
@@ -22,7 +23,7 @@ BOUNDED = [
 
 
 def solver(name: str, **params) -> Solver:
-    return SOLVERS[name](parse_params(name, settings(name, **params)))
+    return machine(name, **settings(name, **params))
 
 
 def last_of(steps):

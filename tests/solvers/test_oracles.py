@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from problems import BOOSTED, ORACLES, TREES, boosted_optimum, intercept, linear_map, optimum, settings, small
+from training import trained
 
 from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import Problem
-from solvers.registry import SOLVERS, parse_params
+from solvers.registry import SOLVERS
 
 # every method has an objective of its own
 pytestmark = pytest.mark.each_method
@@ -16,10 +17,7 @@ slow = pytest.mark.slow
 
 
 def train(name, problem, **params):
-    solver = SOLVERS[name](parse_params(name, settings(name, **params)))
-    for step in solver.steps(problem):
-        last = step
-    return last, solver.model(problem, last.state)
+    return trained(name, problem, **settings(name, **params))
 
 
 @pytest.mark.parametrize("C", [pytest.param(0.05, marks=slow), 1.0, pytest.param(5.0, marks=slow)])

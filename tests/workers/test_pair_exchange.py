@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import zmq
-from exchanging import NAME, Gang, gangs
+from exchanging import NAME, Gang, check_order_of_sums, check_swapped, gangs, swapped
 
 from app.errors import Conflict
-from solvers.sharding.exchange import ExchangeError, gather, reduce
+from solvers.sharding.exchange import ExchangeError, gather
 from workers.sharding.exchange import RedisExchange
 from workers.sharding.gang_keys import RedisLostError, break_gang, close_gang, open_gang
 from workers.sharding.pair_exchange import PairExchange
@@ -51,9 +51,7 @@ def test_all_get_what_all_have_posted_by_rank_round_by_round(gang: Gang, size: i
 
 
 def test_sums_are_added_in_the_order_of_ranks(gang: Gang) -> None:
-    numbers = [1.0, 1e100, -1e100]
-    totals = gang(3, lambda exchange: reduce(exchange, np.array([numbers[exchange.rank]])))
-    assert [total.tolist() for total in totals] == [[(1.0 + 1e100) - 1e100]] * 3
+    check_order_of_sums(gang)
 
 
 def test_long_messages_come_whole_and_nothing_of_them_is_in_redis(gang: Gang, redis_server: Any) -> None:
@@ -71,24 +69,7 @@ def test_long_messages_come_whole_and_nothing_of_them_is_in_redis(gang: Gang, re
 
 
 def test_swapped_messages_reach_their_addressees_alone(gang: Gang) -> None:
-    def work(exchange: PairExchange) -> Any:
-        after = (exchange.rank + 1) % exchange.size
-        messages = {after: [np.full((3, 50), exchange.rank, np.float32), np.arange(exchange.rank)]}
-        if exchange.rank == 0:
-            messages[0] = [np.array([7.0])]
-        found = exchange.swap(messages)
-        again = exchange.swap({2: [np.ones(1)]} if exchange.rank == 1 else {})
-        exchange.barrier()
-        return found, again
-
-    results = gang(3, work)
-    for rank, (found, again) in enumerate(results):
-        before = (rank - 1) % 3
-        assert set(found) == ({before} if rank else {before, 0})
-        np.testing.assert_array_equal(found[before][0], np.full((3, 50), before, np.float32))
-        np.testing.assert_array_equal(found[before][1], np.arange(before))
-        assert set(again) == ({1} if rank == 2 else set())
-    assert results[0][0][0][0].tolist() == [7.0]
+    check_swapped(gang(3, swapped))
 
 
 def test_a_silent_peer_is_given_up_after_the_timeout(gang: Gang) -> None:

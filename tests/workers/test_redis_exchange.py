@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from exchanging import NAME, gangs
+from exchanging import NAME, check_order_of_sums, check_swapped, gangs, swapped
 
-from solvers.sharding.exchange import gather, reduce
+from solvers.sharding.exchange import gather
 from workers.sharding.exchange import RedisExchange
 from workers.sharding.gang_keys import (
     RedisLostError,
@@ -60,9 +60,7 @@ def test_all_get_what_all_have_posted_by_rank_round_by_round(gang, redis_server,
 
 
 def test_sums_are_added_in_the_order_of_ranks(gang):
-    numbers = [1.0, 1e100, -1e100]
-    totals = gang(3, lambda exchange: reduce(exchange, np.array([numbers[exchange.rank]])))
-    assert [total.tolist() for total in totals] == [[(1.0 + 1e100) - 1e100]] * 3
+    check_order_of_sums(gang)
 
 
 def test_long_messages_travel_in_chunks_and_leave_nothing(gang, redis_server):
@@ -191,29 +189,9 @@ def test_without_redis_there_is_no_exchange(redis_server, redis_url):
         RedisExchange(redis_url, NAME, 0, 1)
 
 
-def swapped(exchange):
-    """Each shard sends to the next, and rank 0 to itself too; in the second round only rank 1 sends, to rank 2."""
-    after = (exchange.rank + 1) % exchange.size
-    messages = {after: [np.full((3, 50), exchange.rank, np.float32), np.arange(exchange.rank)]}
-    if exchange.rank == 0:
-        messages[0] = [np.array([7.0])]
-    found = exchange.swap(messages)
-    again = exchange.swap({2: [np.ones(1)]} if exchange.rank == 1 else {})
-    exchange.barrier()
-    return found, again
-
-
 @pytest.mark.parametrize("chunk", [64, 1 << 20])
 def test_swapped_messages_reach_their_addressees_alone_and_are_gone_then(gang, redis_server, chunk):
-    results = gang(3, swapped, chunk_bytes=chunk)
-    for rank, (found, again) in enumerate(results):
-        before = (rank - 1) % 3
-        assert set(found) == ({before} if rank else {before, 0})
-        matrix, numbers = found[before]
-        np.testing.assert_array_equal(matrix, np.full((3, 50), before, np.float32))
-        np.testing.assert_array_equal(numbers, np.arange(before))
-        assert set(again) == ({1} if rank == 2 else set())
-    assert results[0][0][0][0].tolist() == [7.0]
+    check_swapped(gang(3, swapped, chunk_bytes=chunk))
     with redis_server.client() as client:
         assert not [field for field in client.hkeys(f"{NAME}:parts") if b">" in field]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from noise import noise
 from pools import pools
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
@@ -44,13 +45,7 @@ Database = sessionmaker[Session]
 def submit(database: Database, dataset: Callable[..., str], redis_url: str, configure: Any) -> Callable[..., str]:
     """``submit(shards=2)`` queues a training job on 20 classes of noise."""
     configure(heartbeat_seconds=0.2, lease_seconds=600)
-    random = np.random.default_rng(0)
-    values = random.normal(size=(200, 30)).round(3)
-    rows = (
-        " ".join([f"c{i % 20}", *(f"{j + 1}:{value}" for j, value in enumerate(row) if value)])
-        for i, row in enumerate(values)
-    )
-    dataset("\n".join(rows) + "\n", name="noise")
+    dataset(noise(200, 30), name="noise")
 
     def one(
         model: str = "m",

@@ -279,33 +279,18 @@ class JobContext(LeaseHeartbeat):
 
     def publish(self, finish: Callable[[Session], dict[str, Any]]) -> None:
         """Publish a part of the result: what ``finish`` writes and the result so far, in one transaction."""
-
-        def operation(session: Session) -> None:
-            with leases.fenced(session, self.lease):
-                leases.set_result(session, self.lease, finish(session))
-
         self.flush()
-        self.write(operation)
+        self._write_fenced(lambda session: leases.set_result(session, self.lease, finish(session)))
 
     def succeed(self, finish: Callable[[Session], dict[str, Any]]) -> None:
         """End the job: what ``finish`` writes, the result that it returns and the state, in one transaction."""
-
-        def operation(session: Session) -> None:
-            with leases.fenced(session, self.lease):
-                leases.end(session, self.lease, "succeeded", result=finish(session))
-
         self.flush()
-        self.write(operation)
+        self._write_fenced(lambda session: leases.end(session, self.lease, "succeeded", result=finish(session)))
 
     def end(self, state: Literal["failed", "cancelled"], error: dict[str, Any] | None = None) -> None:
         """End the job without a result."""
-
-        def operation(session: Session) -> None:
-            with leases.fenced(session, self.lease):
-                leases.end(session, self.lease, state, error=error)
-
         self.flush()
-        self.write(operation)
+        self._end(state, error)
 
     def give_back(self, *, at_once: bool = True) -> None:
         """Return the job to the queue; another worker resumes it immediately or after a sweep."""
@@ -339,10 +324,10 @@ class JobContext(LeaseHeartbeat):
             self._asked_at = time.monotonic()
         waited = 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
         if self._cancel.is_set() and (at_once or waited >= _CANCEL_SECONDS):
-            self.write(self._cancel_now)
+            self._end("cancelled")
             self._fenced.set()
         elif at_once and time.monotonic() >= self._ends_at:
-            self.write(self._fail_now)
+            self._end("failed", out_of_time())
             self._fenced.set()
         elif draining.requested() and (at_once or waited >= _DRAIN_SECONDS):
             self._give_back()
@@ -357,13 +342,15 @@ class JobContext(LeaseHeartbeat):
         if state == "cancelling":
             self._cancel.set()
 
-    def _cancel_now(self, session: Session) -> None:
-        with leases.fenced(session, self.lease):
-            leases.end(session, self.lease, "cancelled")
+    def _end(self, state: Literal["failed", "cancelled"], error: dict[str, Any] | None = None) -> None:
+        self._write_fenced(lambda session: leases.end(session, self.lease, state, error=error))
 
-    def _fail_now(self, session: Session) -> None:
-        with leases.fenced(session, self.lease):
-            leases.end(session, self.lease, "failed", error=out_of_time())
+    def _write_fenced(self, change: Callable[[Session], None]) -> None:
+        def operation(session: Session) -> None:
+            with leases.fenced(session, self.lease):
+                change(session)
+
+        self.write(operation)
 
     def _keep(self, level: str, event: str, fields: dict[str, Any]) -> None:
         if level in ("debug", "notset"):

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from solvers.core.base import State, Step, relative_gap
-from solvers.core.model import Model
 from solvers.core.problem import ProblemError
 from solvers.numerics.array_types import Floats
 from solvers.output_codes.design.task import Design, Task, part_of
@@ -27,7 +26,7 @@ FIRST_SHARE, TIGHTER, CLOSE, SMALLEST_TOL = 0.1, 0.1, 1.0 + 1e-4, 1e-11
 NO_LOSS = 1e-12
 
 
-class ConstrainedDesign:
+class ConstrainedDesign(Design):
     """A design by penalised ones at growing C, or by bisection over C.
 
     Parameters
@@ -88,15 +87,6 @@ class ConstrainedDesign:
             yield Step(at.epochs, primal, at.dual, np.nan, converged, at.state(), measures)
             if converged:
                 return
-
-    def code(self, state: State) -> Floats | Model:
-        return np.array(state["M"])
-
-    def rescaled(self, state: State, ratio: float) -> State | None:
-        return None
-
-    def nonzero_duals(self, state: State) -> float:
-        return float("nan")
 
     def _penalty(self, size: float) -> float:
         return 0.5 * size * size if self._norm == "l2" else size

@@ -7,13 +7,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from solvers.core.base import State, Step
-from solvers.core.model import Model
 from solvers.numerics.array_types import Array, Floats
 from solvers.output_codes.design.programs import Norm, Program
 from solvers.output_codes.design.task import Design, Task, part_of
 
 
-class ColumnByColumn:
+class ColumnByColumn(Design):
     """A code whose columns are designed one after the other, those before kept as they are.
 
     Each is the best there is beside those before it; all together they are no optimum, so that no step has a dual
@@ -58,15 +57,6 @@ class ColumnByColumn:
                 # at its limit, or rounding leaves no way on
                 at.go_on(converged=False)
                 inner = {}
-
-    def code(self, state: State) -> Floats | Model:
-        return np.array(state["M"])
-
-    def rescaled(self, state: State, ratio: float) -> State | None:
-        return None
-
-    def nonzero_duals(self, state: State) -> float:
-        return float("nan")
 
     def _beside(self, M: Floats, t: int) -> tuple[Design, float]:
         """The design of column t, and what the columns before it add to the objective."""

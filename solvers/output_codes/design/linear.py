@@ -10,14 +10,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from solvers.core.base import State, Step, relative_gap
-from solvers.core.model import Model
 from solvers.numerics.array_types import Floats, Ints
 from solvers.output_codes.design.programs import Program, Solution
+from solvers.output_codes.design.task import Design
 
 NEGLIGIBLE = 1e-9
 
 
-class LinearDesign:
+class LinearDesign(Design):
     """The norms l1 and l_infinity, by linear programs over growing sets of constraints.
 
     Parameters
@@ -61,9 +61,6 @@ class LinearDesign:
             worst = at.take_over(program, found, 1e-3 * self._tol)
             converged = relative_gap(at.primal, at.dual) <= self._tol
             yield Step(at.rounds, at.primal, at.dual, worst, converged, at.state())
-
-    def code(self, state: State) -> Floats | Model:
-        return np.array(state["M"])
 
     def rescaled(self, state: State, ratio: float) -> State | None:
         return self._around(np.array(state["M"])).state()

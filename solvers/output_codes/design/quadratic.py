@@ -8,10 +8,10 @@ from solvers.core.base import Solver, State, Step
 from solvers.core.machine import Machine
 from solvers.core.model import Model
 from solvers.numerics.array_types import Floats
-from solvers.output_codes.design.task import Task
+from solvers.output_codes.design.task import Design, Task
 
 
-class QuadraticDesign:
+class QuadraticDesign(Design):
     """The squared l2 norm, by a multi-class machine on the margins with any kernel (Crammer and Singer 2002, equation
     29)."""
 

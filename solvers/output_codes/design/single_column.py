@@ -16,12 +16,13 @@ from solvers.core.model import Model
 from solvers.numerics.array_types import Floats, Ints, Ints32
 from solvers.numerics.block_roots import simplex_root
 from solvers.output_codes.design.programs import Program
+from solvers.output_codes.design.task import Design
 
 SLICE_CELLS = 1 << 26
 CERTIFY_EVERY = 4
 
 
-class QuadraticColumn:
+class QuadraticColumn(Design):
     """The squared l2 norm of one column beside others, by block ascent over single examples."""
 
     def __init__(self, program: Program, tol: float, max_epochs: int, seed: int) -> None:
@@ -53,9 +54,6 @@ class QuadraticColumn:
 
     def code(self, state: State) -> Floats | Model:
         return np.array(state["m"])[:, None]
-
-    def rescaled(self, state: State, ratio: float) -> State | None:
-        return None
 
     def nonzero_duals(self, state: State) -> float:
         return float(np.count_nonzero(state["alpha"])) / (len(self._program.y) * (self._program.n_classes - 1))

@@ -1,9 +1,11 @@
 """What a continuous code is designed for, and what the ways to design it have in common."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
 from solvers.core.base import State, Step
@@ -49,20 +51,24 @@ class Task:
         return len(self.classes), int(self.H.shape[1])
 
 
-class Design(Protocol):
+class Design(ABC):
     """A way to design a code."""
 
+    @abstractmethod
     def steps(self, state: State | None) -> Iterator[Step]:
         """Design, from the start or from the state of an earlier step."""
 
     def code(self, state: State) -> Floats | Model:
         """The code of a state; a model of the margins where no matrix holds it."""
+        return np.array(state["M"])
 
     def rescaled(self, state: State, ratio: float) -> State | None:
         """What to begin from at ``ratio`` times the C that ``state`` ended at; None for nothing."""
+        return None
 
     def nonzero_duals(self, state: State) -> float:
         """The share of the dual variables that are not zero; nan where there are none of the whole design."""
+        return float("nan")
 
 
 def part_of(state: State, prefix: str) -> dict[str, Array]:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import stat
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from identity_provider import IdentityProvider
 
 from app.access.schemas import DeviceCode
 from app.async_client import AsyncClient
-from app.cli import main
 from app.client import Client
 from app.config import settings
 from app.remote import awaiting, transport
@@ -424,18 +422,15 @@ def test_the_commands_show_the_code_and_keep_the_secret(
     person: Person,
     secrets: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: Callable[..., tuple[int, str, str]],
     tmp_path: Path,
 ) -> None:
     service()
 
     def run(*arguments: str) -> tuple[str, str]:
-        monkeypatch.setattr(sys, "argv", ["polymargin", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == 0
-        read = capsys.readouterr()
-        return read.out, read.err
+        status, out, err = command(*arguments)
+        assert status == 0
+        return out, err
 
     def approve_shown() -> None:
         person.provider.enter(person.provider.user_codes[-1])

@@ -4,19 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
-from canned import DATASET, SUCCEEDED, Canned, problem
+from canned import DATASET, SUCCEEDED, Canned, problem, status_of
 
-from app.cli import main
 from app.client import Client
 
 READY = DATASET | {"state": "ready", "kind": "text", "n_rows": 2, "n_classes": 2}
 
 
-def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int | str | None:
-    monkeypatch.setattr("sys.argv", ["polymargin", "datasets", "correct", "papers", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code
+def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    return status_of(monkeypatch, "datasets", "correct", "papers", *arguments)
 
 
 def _accepted(canned: Canned) -> None:

@@ -3,17 +3,15 @@
 import json
 import os
 import pty
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from asking import TestClient, bearer, problem
-from canned import DATASET, Canned
+from canned import DATASET, Canned, status_of
 from fastapi import FastAPI
 
-from app.cli import main
 from app.datasets import label_columns
 from app.datasets.label_columns import shows_columns
 from app.datasets.schemas import MOST_SAMPLE_BYTES
@@ -97,11 +95,7 @@ def _proposal(label: str | None, doubt: str | None, options: dict[str, Any]) -> 
 def _uploaded(monkeypatch: pytest.MonkeyPatch, canned: Canned, path: Path, *options: str) -> dict[str, list[str]]:
     """The query of the upload that the command makes."""
     canned.answer("POST /datasets", DATASET, 202)
-    arguments = ["polymargin", "datasets", "upload", str(path), "--no-wait", *options]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
+    assert status_of(monkeypatch, "datasets", "upload", str(path), "--no-wait", *options) == 0
     return next(each for each in canned.asked if each.path == "/datasets").lists
 
 
@@ -196,10 +190,7 @@ def test_a_command_shows_the_columns_and_the_command_that_uploads_them(
     path.write_bytes(UNCLEAR)
     canned.answer("POST /datasets/columns", _proposal("river", "Check it.", {"label_column": "river"}))
     for options in ((), ("--json",)):
-        monkeypatch.setattr(sys, "argv", ["polymargin", "datasets", "columns", str(path), *options])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == 0
+        assert status_of(monkeypatch, "datasets", "columns", str(path), *options) == 0
     out = capsys.readouterr().out
     assert f"Upload it: polymargin datasets upload {path} --label-column river\n" in out
     assert "Check it. Name the label column with --label-column." in out

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from canned import DATASET, JOB, Canned, problem
+from canned import DATASET, JOB, Canned, problem, status_of
 
-from app.cli import main
-from app.jobs.cost_files import read_costs
+from app.jobs.cost_options import read_costs
 
 GOOD = "label,answer,cost\na,b,9.5\nb,a,0\n"
 
@@ -21,13 +20,6 @@ def file(tmp_path: Path) -> Callable[[str], Path]:
         return path
 
     return write
-
-
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr("sys.argv", ["polymargin", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 def test_a_table_is_read_with_the_lines_of_its_labels(file: Callable[[str], Path]) -> None:
@@ -62,10 +54,10 @@ def test_train_sends_the_table_of_a_file(
     canned.answer("GET /datasets/papers", DATASET)
     canned.answer("POST /jobs", JOB, 202)
     given = ("train", "papers", "--model", "m", "--solver", "crammer_singer", "--param", "C=2")
-    assert command(monkeypatch, *given, "--costs", str(file(GOOD)), "--other-cost", "3") == 0
+    assert status_of(monkeypatch, *given, "--costs", str(file(GOOD)), "--other-cost", "3") == 0
     asked = json.loads(canned.asked[-1].body)
     assert asked["params"] == {"C": 2, "costs": {"a": {"b": 9.5}, "b": {"a": 0.0}}, "other_cost": 3.0}
-    assert command(monkeypatch, *given, "--costs", "tree") == 0
+    assert status_of(monkeypatch, *given, "--costs", "tree") == 0
     assert json.loads(canned.asked[-1].body)["params"] == {"C": 2, "costs": "tree"}
 
 
@@ -74,7 +66,7 @@ def test_tune_sends_the_table_beside_the_space(
 ) -> None:
     canned.answer("POST /jobs", JOB, 202)
     given = ("tune", "papers", "--model", "m", "--solver", "softmax", "--costs", str(file(GOOD)), "--other-cost", "3")
-    assert command(monkeypatch, *given) == 0
+    assert status_of(monkeypatch, *given) == 0
     asked = json.loads(canned.asked[-1].body)
     assert (asked["costs"], asked["other_cost"]) == ({"a": {"b": 9.5}, "b": {"a": 0.0}}, 3.0)
     assert asked["space"] == [{"solver": "softmax"}]
@@ -91,7 +83,7 @@ def test_a_label_that_the_service_does_not_know_comes_with_its_line(
     fault = problem(422, "invalid_input", errors=[{"pointer": "/params/costs", "detail": detail}])
     canned.answer("POST /jobs", fault, 422)
     given = ("train", "papers", "--model", "m", "--solver", "crammer_singer", "--costs", str(file(GOOD)))
-    assert command(monkeypatch, *given) == 1
+    assert status_of(monkeypatch, *given) == 1
     assert "line 2: costs name 1 label" in " ".join(capsys.readouterr().err.split())
 
 
@@ -101,6 +93,6 @@ def test_a_faulty_file_is_refused_before_anything_is_asked(
     file: Callable[[str], Path],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert command(monkeypatch, "train", "papers", "--costs", str(file(GOOD + "a,b,1\n"))) == 2
+    assert status_of(monkeypatch, "train", "papers", "--costs", str(file(GOOD + "a,b,1\n"))) == 2
     assert "line 4" in capsys.readouterr().err
     assert canned.asked == []

@@ -7,7 +7,6 @@ import pytest
 from canned import JOB, Canned
 from test_cli import VERSION
 
-from app.cli import main
 from app.client import Client
 from app.remote.errors import ClientError
 
@@ -44,21 +43,19 @@ Run = Callable[..., str]
 
 
 @pytest.fixture
-def run(canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(canned: Canned, command: Callable[..., tuple[int, str, str]]) -> Run:
     """Run a command against canned answers: what it prints."""
     canned.answer("POST /jobs", QUEUED)
     canned.answer("GET /jobs/c1", DONE)
     canned.answer("GET /jobs/c1/events", f"event: state\ndata: {json.dumps(DONE)}\n\n".encode())
     canned.answer("GET /models/topics/versions/4", COPY)
 
-    def command(*arguments: str) -> str:
-        monkeypatch.setattr("sys.argv", ["polymargin", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert not ended.value.code
-        return capsys.readouterr().out
+    def succeed(*arguments: str) -> str:
+        status, out, _ = command(*arguments)
+        assert status == 0
+        return out
 
-    return command
+    return succeed
 
 
 def test_a_copy_is_asked_for_with_what_was_given(run: Run, canned: Canned) -> None:

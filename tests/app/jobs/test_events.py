@@ -21,6 +21,13 @@ def parsed(text: str) -> list[dict[str, Any]]:
     return found
 
 
+def queued(client: TestClient) -> str:
+    """The id of a job that nobody runs."""
+    upload(client, "letters", SPARSE, "svmlight")
+    request = {"dataset": "letters", "model": "letters", "solver": "weston_watkins"}
+    return str(client.post("/api/v1/jobs", json=request).json()["id"])
+
+
 def test_a_finished_job_is_reported_from_its_first_step_to_its_end(client: TestClient) -> None:
     upload(client, "letters", SPARSE, "svmlight")
     job = train(client, "letters", "letters")
@@ -49,10 +56,7 @@ def test_a_stream_follows_a_job_until_it_is_over(
 ) -> None:
     monkeypatch.setattr(events, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(events, "_HEARTBEAT_SECONDS", 0.02)
-    upload(client, "letters", SPARSE, "svmlight")
-    job = client.post(
-        "/api/v1/jobs", json={"dataset": "letters", "model": "letters", "solver": "weston_watkins"}
-    ).json()["id"]
+    job = queued(client)
 
     async def cancel_while_following() -> str:
         stream = asyncio.create_task(
@@ -73,10 +77,7 @@ def test_a_stream_ends_with_the_key_that_opened_it(
     by_session: bool, client: TestClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "_LOOK_SECONDS", 0.01)
-    upload(client, "letters", SPARSE, "svmlight")
-    job = client.post(
-        "/api/v1/jobs", json={"dataset": "letters", "model": "letters", "solver": "weston_watkins"}
-    ).json()["id"]
+    job = queued(client)
     key = client.post("/api/v1/keys", json={"name": "brief", "role": "viewer"}).json()
     headers = bearer(key["secret"])
     if by_session:
@@ -101,10 +102,7 @@ def test_a_stream_ends_when_its_reader_leaves(
     client: TestClient, app: FastAPI, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "_LOOK_SECONDS", 0.01)
-    upload(client, "letters", SPARSE, "svmlight")
-    job = client.post(
-        "/api/v1/jobs", json={"dataset": "letters", "model": "letters", "solver": "weston_watkins"}
-    ).json()["id"]
+    job = queued(client)
     _, body, _ = asyncio.run(
         call(app, f"/api/v1/jobs/{job}/events", bearer(secrets["viewer"]), [b"", None], method="GET")
     )

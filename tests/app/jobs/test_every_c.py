@@ -1,13 +1,12 @@
 """A training for every C of a range: one version with the chosen C, and the path with what is certain of all others."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from asking import TestClient, problem
 from canned import Canned
 from working import train
-
-from app.cli import main
 
 RANGE = {"eps": 0.02, "low": 0.01, "high": 10.0}
 
@@ -54,9 +53,7 @@ def test_every_c_needs_one_gap_in_one_worker_and_no_other_c(
     assert [fault["pointer"] for fault in document["errors"]] == [pointer]
 
 
-def test_the_command_line_says_what_is_certain(
-    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_says_what_is_certain(canned: Canned, command: Callable[..., tuple[int, str, str]]) -> None:
     solved = {"C": 0.1, "primal": 2.0, "dual": 1.99, "loss": 0.5, "epochs": 3}
     path = {
         "eps": 0.01,
@@ -73,10 +70,7 @@ def test_the_command_line_says_what_is_certain(
         "chosen": {"C": 1.0, "errors": 4},
     }
     canned.answer("GET /models/topics/versions/3/selection", {"trials": [], "members": [], "path": path})
-    monkeypatch.setattr("sys.argv", ["polymargin", "models", "trials", "topics", "--version", "3"])
-    with pytest.raises(SystemExit):
-        main()
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(command("models", "trials", "topics", "--version", "3")[1].split())
     assert "C = 1 has 4 errors on 50 held-out rows" in shown
     assert "Every C from 0.1 to 10 has a model within a gap of 0.95%." in shown
     assert "No C of this range has an optimum with fewer than 2 errors" in shown

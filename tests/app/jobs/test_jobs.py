@@ -6,6 +6,26 @@ from working import SPARSE, run, train, upload
 
 JOBS = "/api/v1/jobs"
 
+# what a result has beside its model
+RESULT = {
+    "dataset": None,
+    "dataset_version": None,
+    "evaluation": None,
+    "predictions": None,
+    "target": None,
+    "n_rows": None,
+    "n_judged": None,
+    "n_confident": None,
+    "sure": None,
+    "columns": None,
+    "not_refit": None,
+    "stopped": None,
+    "unconverged": None,
+    "warning": None,
+    "trial": None,
+    "measures": {},
+}
+
 
 @pytest.fixture
 def letters(client: TestClient) -> str:
@@ -71,27 +91,7 @@ def test_a_job_is_shown_from_its_queue_to_its_model(client: TestClient, letters:
     run(job["id"])
     job = client.get(f"{JOBS}/{job['id']}").json()
     assert (job["state"], job["attempt"]) == ("succeeded", 1)
-    assert job["result"] == {
-        "model": "abc",
-        "version": 1,
-        "versions": [1],
-        "dataset": None,
-        "dataset_version": None,
-        "evaluation": None,
-        "predictions": None,
-        "target": None,
-        "n_rows": None,
-        "n_judged": None,
-        "n_confident": None,
-        "sure": None,
-        "columns": None,
-        "not_refit": None,
-        "stopped": None,
-        "unconverged": None,
-        "warning": None,
-        "trial": None,
-        "measures": {},
-    }
+    assert job["result"] == RESULT | {"model": "abc", "version": 1, "versions": [1]}
     steps = client.get(f"{JOBS}/{job['id']}/steps").json()["steps"]
     assert [step["number"] for step in steps] == list(range(len(steps)))
     assert all(math.isfinite(step["primal"]) for step in steps[-1:])
@@ -137,27 +137,7 @@ def test_an_unknown_job_or_state_is_refused(client: TestClient) -> None:
 def test_a_path_is_submitted_and_its_versions_are_shown(client: TestClient) -> None:
     upload(client, "letters", SPARSE, "svmlight")
     job = train(client, "letters", "m", path=[1.0, 0.1], params={"tol": 1e-3})
-    assert job["result"] == {
-        "model": "m",
-        "version": 2,
-        "versions": [1, 2],
-        "dataset": None,
-        "dataset_version": None,
-        "evaluation": None,
-        "predictions": None,
-        "target": None,
-        "n_rows": None,
-        "n_judged": None,
-        "n_confident": None,
-        "sure": None,
-        "columns": None,
-        "not_refit": None,
-        "stopped": None,
-        "unconverged": None,
-        "warning": None,
-        "trial": None,
-        "measures": {},
-    }
+    assert job["result"] == RESULT | {"model": "m", "version": 2, "versions": [1, 2]}
     shown = client.get("/api/v1/models/m/versions").json()["items"]
     assert [(item["version"], item["point"], item["params"]["C"]) for item in shown] == [(2, 1, 1.0), (1, 0, 0.1)]
     points = [step["point"] for step in client.get(f"/api/v1/jobs/{job['id']}/steps").json()["steps"]]

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from canned import JOB, Canned, problem
+from canned import JOB, Canned, problem, status_of
 
-from app.cli import main
 from app.client import Client
 
 TUNE = JOB | {"kind": "tune", "request": {"measure": "macro_f1", "texts": None}}
@@ -26,10 +25,7 @@ FAILED = TRIAL | {
 
 def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str, columns: int = 200) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setattr("sys.argv", ["polymargin", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code in (0, None)
+    assert status_of(monkeypatch, *arguments) == 0
 
 
 def test_options_become_a_space(canned: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -59,11 +55,7 @@ def test_what_is_wrong_with_an_option_is_told_once(
 ) -> None:
     faults = [{"detail": "there is no such parameter", "pointer": f"/space/0/grid/D/{at}"} for at in range(2)]
     canned.answer("POST /jobs", problem(422, "invalid_input", errors=faults), 422)
-    monkeypatch.setattr(
-        "sys.argv", ["polymargin", *["tune", "d", "--model", "m", "--solver", "softmax", "--grid", "D=0.1,1", "--json"]]
-    )
-    with pytest.raises(SystemExit):
-        main()
+    status_of(monkeypatch, "tune", "d", "--model", "m", "--solver", "softmax", "--grid", "D=0.1,1", "--json")
     said = capsys.readouterr()
     assert said.err == "Error: no\n  --grid D: there is no such parameter\n"
     assert len(json.loads(said.out)["error"]["errors"]) == 2

@@ -14,7 +14,6 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.cli import main
 from app.config import settings
 from app.datasets import service as datasets
 from app.jobs import leases
@@ -272,14 +271,11 @@ def test_the_commands_tell_what_they_did_and_fail_with_a_reason(
     service: sessionmaker[Session],
     configure: Callable[..., None],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: Callable[..., tuple[int, str, str]],
 ) -> None:
     def call(*arguments: str) -> tuple[int, dict[str, Any]]:
-        monkeypatch.setattr("sys.argv", ["polymargin", *arguments, "--json"])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), json.loads(capsys.readouterr().out.splitlines()[-1])
+        status, out, _ = command(*arguments, "--json")
+        return status, json.loads(out.splitlines()[-1])
 
     copy = str(tmp_path / "copy")
     assert call("backup", copy)[1]["rows"]["models"] == 1

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.operation import process_reaper
-from app.operation.rotating_log import RotatingLog
-from app.operation.supervisor import Child, Supervisor, SupervisorError
+from app.operation.supervisor import Child, RotatingLog, Supervisor, SupervisorError
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(1000)")
 FAIL = (sys.executable, "-c", "raise SystemExit('no such luck')")

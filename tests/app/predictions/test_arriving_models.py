@@ -31,7 +31,7 @@ from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.hierarchical.taxonomy_model import TaxonomyModel
 from solvers.labels.taxonomy import Taxonomy
 from solvers.labels.tree_part import TreePart
-from solvers.output_codes.linear_code_model import LinearCodeModel
+from solvers.output_codes.code_model import LinearCodeModel
 from solvers.selection.pool_model import PoolModel
 from solvers.selection.sets.node_calibration import NodeCalibration
 from solvers.selection.sets.set_model import SetPoolModel

@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from canned import DATASET, Canned, problem
+from canned import DATASET, Canned, problem, status_of
 
-from app.cli import main
 from app.client import Client
 
 JOB = {
@@ -37,18 +36,11 @@ def job(canned: Canned) -> Canned:
     return canned
 
 
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr("sys.argv", ["polymargin", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
-
-
 def test_a_folder_that_is_not_there_is_told_before_a_job_is_made(
     job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "nowhere" / "answers.csv"
-    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(file)) == 2
+    assert status_of(monkeypatch, "predict-dataset", "topics", "papers", str(file)) == 2
     assert "folder not found" in capsys.readouterr().err
     assert job.asked == []
 
@@ -57,14 +49,16 @@ def test_a_dataset_is_predicted_into_a_file(
     job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "answers.csv"
-    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--top-k", "3", "--version", "3") == 0
+    assert (
+        status_of(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--top-k", "3", "--version", "3") == 0
+    )
     assert file.read_bytes() == FILE
     assert "2 rows" in capsys.readouterr().out
     asked = json.loads(job.asked[0].body)
     assert {name: asked[name] for name in ("kind", "format", "top_k", "version")} == {
         "kind": "predict", "format": "csv", "top_k": 3, "version": 3
     }  # fmt: skip
-    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--json") == 0
+    assert status_of(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--json") == 0
     assert json.loads(capsys.readouterr().out)["result"]["predictions"] == "p1"
 
 
@@ -78,18 +72,18 @@ def test_a_file_is_uploaded_predicted_and_removed_again(
     job.answer("GET /datasets/d9", ready)
     job.answer("DELETE /datasets/d9", b"", 204)
     options = ("--min-precision", "0.9", "--no-inputs", "--include", "x", "--include", "y", "--id-column", "text")
-    assert command(monkeypatch, "predict-dataset", "topics", str(rows), str(file), *options) == 0
+    assert status_of(monkeypatch, "predict-dataset", "topics", str(rows), str(file), *options) == 0
     assert file.read_bytes() == FILE
     calls = [(each.method, each.path) for each in job.asked]
     assert (calls[0], calls[-1]) == (("POST", "/datasets"), ("DELETE", "/datasets/d9"))
     (asked,) = [json.loads(each.body) for each in job.asked if (each.method, each.path) == ("POST", "/jobs")]
     assert asked["dataset"] == "d9"
     assert (asked["min_precision"], asked["inputs"], asked["include"]) == (0.9, False, ["x", "y"])
-    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--id-column", "text") != 0
+    assert status_of(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--id-column", "text") != 0
 
 
 def test_a_file_of_another_format_is_not_begun(job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert command(monkeypatch, "predict-dataset", "topics", "papers", str(tmp_path / "answers.ods")) != 0
+    assert status_of(monkeypatch, "predict-dataset", "topics", "papers", str(tmp_path / "answers.ods")) != 0
     assert not job.asked
 
 
@@ -108,7 +102,7 @@ def test_who_gives_a_text_to_a_model_of_records_is_told_of_instances(
         "pointer": "/instances/0",
     }
     canned.answer("POST /models/topics/predict", problem(422, "invalid_input", errors=[fault]), 422)
-    assert command(monkeypatch, "predict", "topics", "--text", "a green leek") != 0
+    assert status_of(monkeypatch, "predict", "topics", "--text", "a green leek") != 0
     assert "pass instances with --instance or --file" in capsys.readouterr().err
 
 
@@ -120,14 +114,14 @@ def test_instances_are_given_as_json(
     canned.answer("POST /models/topics/predict", answer | {"predictions": [prediction, prediction]})
     records = [{"record": {"price": 3.5, "colour": "red"}}, {"record": {}}]
     options = [word for record in records for word in ("--instance", json.dumps(record))]
-    assert command(monkeypatch, "predict", "topics", *options) == 0
+    assert status_of(monkeypatch, "predict", "topics", *options) == 0
     assert json.loads(canned.asked[-1].body)["instances"] == records
     for wrong, words in (
         (["--instance", "{price: 3}"], "invalid JSON"),
         (["--instance", "{}", "--text", "red"], "--text / --instance / --file"),
         ([], "--text / --instance / --file"),
     ):
-        assert command(monkeypatch, "predict", "topics", *wrong) != 0
+        assert status_of(monkeypatch, "predict", "topics", *wrong) != 0
         assert words in capsys.readouterr().err
 
 
@@ -138,7 +132,7 @@ def test_names_in_one_language_are_shown_and_what_is_not_sure_has_a_dash(
     answer = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": 0.05, "sure_from": {"threshold": 0.9}}
     canned.answer("POST /models/topics/predict", answer | {"predictions": [one | {"top": [one]}]})
     asked = ["predict", "topics", "--text", "a", "--language", "en", "--threshold", "0.9"]
-    assert command(monkeypatch, *asked) == 0
+    assert status_of(monkeypatch, *asked) == 0
     head, row = capsys.readouterr().out.splitlines()[:2]
     assert head.split() == ["instance", "label", "name", "score", "probability", "sure"]
     assert row.split() == ["0", "a", "leek", "-0.2000", "0.8000", "-"]
@@ -149,7 +143,7 @@ def test_a_file_of_another_format_is_pointed_to_predict_dataset(
 ) -> None:
     file = tmp_path / "rows.svm"
     file.write_text("1 1:0.5\n")
-    assert command(monkeypatch, "predict", "topics", "--file", str(file)) != 0
+    assert status_of(monkeypatch, "predict", "topics", "--file", str(file)) != 0
     said = capsys.readouterr().err
     assert "Row 1" in said
     assert "and use predict-dataset" in said
@@ -161,7 +155,7 @@ def test_a_blank_text_is_said_to_have_no_features(
     one = {"label": "a", "score": -1e-9, "top": [{"label": "a", "score": -1e-9}]}
     answer = {"model": "topics", "version": 3, "version_sha256": "0" * 64, "gap": None, "predictions": [one, one]}
     canned.answer("POST /models/topics/predict", answer)
-    assert command(monkeypatch, "predict", "topics", "--text", "a leek", "--text", " ") == 0
+    assert status_of(monkeypatch, "predict", "topics", "--text", "a leek", "--text", " ") == 0
     said = capsys.readouterr().out
     assert "Instance 1 is a blank text without features" in said
     assert "Instance 0" not in said
@@ -184,7 +178,7 @@ def test_a_file_is_coded_in_one_command_that_says_what_is_sure(
     job.answer("POST /datasets", ready, 202)
     job.answer("GET /datasets/d9", ready)
     job.answer("DELETE /datasets/d9", b"", 204)
-    assert command(monkeypatch, "code", "topics", str(rows), "--output", str(file), "--min-precision", "0.95") == 0
+    assert status_of(monkeypatch, "code", "topics", str(rows), "--output", str(file), "--min-precision", "0.95") == 0
     assert file.read_bytes() == FILE
     sent = next(each for each in job.asked if (each.method, each.path) == ("POST", "/datasets"))
     assert (sent.query["for_model"], sent.query["format"]) == ("topics", "xlsx")
@@ -210,7 +204,7 @@ def test_a_coded_file_becomes_a_review_queue_before_its_rows_are_deleted(
     queue |= {"n_rows": 7, "states": {"open": 7}, "people": [], "agreement": None}
     job.answer("POST /reviews", queue | {"promised_precision": 0.95, "measured_precision": None}, 201)
     options = ["--output", str(file), "--min-precision", "0.95", "--review", "august", "--sure-share", "0.1"]
-    assert command(monkeypatch, "code", "topics", str(rows), *options) == 0
+    assert status_of(monkeypatch, "code", "topics", str(rows), *options) == 0
     formats = [json.loads(each.body)["format"] for each in job.asked if (each.method, each.path) == ("POST", "/jobs")]
     assert formats == ["csv", "parquet"]
     asked = [(each.method, each.path) for each in job.asked]

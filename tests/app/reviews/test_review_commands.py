@@ -1,12 +1,11 @@
 """``reviews decide`` and the client's method send one label, a set of them, the empty set, or a skip."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from canned import Canned
-
-from app.cli import main
 
 ROW = {
     "row": 7, "id": None, "text": "kneading dough", "record": None, "sure": None, "state": "decided", "label": None,
@@ -36,19 +35,16 @@ def test_a_decision_is_sent_as_it_is_meant(
     sent: Any,
     canned: Canned,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: Callable[..., tuple[int, str, str]],
 ) -> None:
     canned.answer("PUT /reviews/records/decisions/7", ROW)
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("sys.argv", ["polymargin", "reviews", "decide", "records", "7", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
+    status, out, _ = command("reviews", "decide", "records", "7", *arguments)
     if sent is None:
-        assert ended.value.code == 2
+        assert status == 2
         assert canned.asked == []
         return
-    assert not ended.value.code
+    assert status == 0
     assert [json.loads(each.body) for each in canned.asked] == [sent]
-    out = capsys.readouterr().out
     assert "baking; soup" in out
     assert "+baking 90%; +pottery 60%; soup 20%" in out

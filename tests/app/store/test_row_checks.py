@@ -11,8 +11,7 @@ from app.datasets.schemas import ImportOptions
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.formats.registry import parse
 from app.store import row_checks
-from app.store.distributions import by_part
-from app.store.row_statistics import statistics_of
+from app.store.row_statistics import by_part, statistics_of
 
 
 def reported(tmp_path: Path, content: str, format: str = "csv", separator: str | None = None) -> DatasetStatistics:

@@ -5,12 +5,13 @@ import pytest
 import scipy.sparse as sp
 from problems import small
 from sklearn.datasets import load_digits
+from training import machine
 
 from solvers.boosting.adaboost_weights import SPARE, LossPlateau, half_log_odds
 from solvers.core.base import ParamsError
 from solvers.core.problem import Problem
 from solvers.output_codes.code_families import make
-from solvers.registry import SOLVERS, parse_params
+from solvers.registry import parse_params
 
 ROUNDS = 6
 
@@ -32,7 +33,7 @@ def stumps(problem: Problem) -> np.ndarray:
 
 def outcome(name: str, problem: Problem, rounds: int = ROUNDS, seed: int = 0, **params):
     """The loss after every round, and the model."""
-    method = SOLVERS[name](parse_params(name, {"bins": "exact", "max_epochs": rounds} | params), seed=seed)
+    method = machine(name, seed=seed, **({"bins": "exact", "max_epochs": rounds} | params))
     losses = []
     for step in method.steps(problem):
         losses.append(step.primal)
@@ -153,9 +154,7 @@ def test_a_shared_stump_does_not_depend_on_threads(sharing, monkeypatch):
     problem = weighted()
     ends = []
     for threads in (1, 3):
-        method = SOLVERS["adaboost_mh"](
-            parse_params("adaboost_mh", {"sharing": sharing, "max_epochs": 9}), threads=threads
-        )
+        method = machine("adaboost_mh", threads=threads, sharing=sharing, max_epochs=9)
         *_, last = method.steps(problem)
         ends.append(last.state)
     for key, array in ends[0].items():
@@ -168,7 +167,7 @@ def test_digits_are_learned_by_all():
     problem = Problem.check(X[train], y[train])
     errors = {}
     for name in ("adaboost_ecc", "adaboost_mh", "adaboost_mo", "multiboost_cw"):
-        method = SOLVERS[name](parse_params(name, {"max_epochs": 150}))
+        method = machine(name, max_epochs=150)
         *_, last = method.steps(problem)
         errors[name] = np.mean(method.model(problem, last.state).predict(X[test]) != y[test])
     assert max(errors.values()) < 0.12

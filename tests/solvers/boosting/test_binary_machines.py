@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from problems import small
 from test_stumps import filled
+from training import fitted, machine
 
 import solvers.boosting.weak_learners.binary_machines
 from solvers.boosting.weak_learners.binary_machines import BinaryMachines
@@ -24,7 +25,7 @@ def machines(problem: Problem, name: str = "one_vs_rest", held: sp.csr_matrix | 
 
 def boost(task: Problem, name: str, seed: int = 0, **params):
     given = {"weak_learner": name, "weak_params": BASES[name], "max_epochs": 6, "C": 1e4}
-    return SOLVERS["multiboost_cw"](parse_params("multiboost_cw", given | params), seed=seed)
+    return machine("multiboost_cw", seed=seed, **(given | params))
 
 
 # those that are trained for long are tried once quickly
@@ -43,7 +44,7 @@ def test_a_machine_learns_the_signs_of_its_channel_by_their_weights(name):
         rows = np.flatnonzero(u[j])
         sizes = np.abs(u[j, rows])
         task = Problem.check(problem.X[rows], (u[j, rows] > 0).astype(int), weights=sizes / sizes.mean())
-        solver = SOLVERS[name](parse_params(name, BASES[name]))
+        solver = machine(name, **BASES[name])
         *_, last = solver.steps(task)
         scores = solver.model(task, last.state).scores(problem.X)
         np.testing.assert_array_equal(responses[j], np.where(scores[:, 1] > scores[:, 0], 1, -1))
@@ -87,9 +88,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one_even_from_within_a_round(na
 @some
 def test_the_committee_scores_as_in_training_on_disk_and_off(name, tmp_path):
     problem = small(n=60, k=3)
-    method = boost(problem, name)
-    *_, last = method.steps(problem)
-    model = method.model(problem, last.state)
+    last, model = fitted(boost(problem, name), problem)
     order = np.argsort(problem.y, kind="stable")
     np.testing.assert_allclose(model.scores(problem.X)[order], last.state["loss_F"].T, atol=1e-9)
     model.save(tmp_path / "m")

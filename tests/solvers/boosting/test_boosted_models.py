@@ -5,13 +5,13 @@ import pytest
 import scipy.sparse as sp
 from problems import small
 from test_binning import mixed
+from training import fitted, machine
 
 from solvers.boosting.weak_learners.boosted_model import Ensemble
 from solvers.boosting.weak_learners.stumps_model import StumpsModel
 from solvers.boosting.weak_learners.votes import Votes
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
-from solvers.registry import SOLVERS, parse_params
 
 DEPTHS = [1, 3]
 
@@ -23,9 +23,7 @@ def problem() -> Problem:
 
 
 def boosted(task: Problem, **params):
-    method = SOLVERS["multiboost_cw"](parse_params("multiboost_cw", params))
-    *_, last = method.steps(task)
-    return last, method.model(task, last.state)
+    return fitted(machine("multiboost_cw", **params), task)
 
 
 @pytest.mark.parametrize("depth", DEPTHS)

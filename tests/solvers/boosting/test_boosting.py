@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from problems import settings, small
 from test_binning import mixed
+from training import fitted, machine
 
 from solvers.boosting.boosting import Boosting, split
 from solvers.boosting.weak_learners.binning import Bins
@@ -19,7 +20,7 @@ everywhere = pytest.mark.parametrize("name", METHODS)
 
 
 def boost(name: str, seed: int = 0, **params) -> Boosting:
-    return SOLVERS[name](parse_params(name, params), seed=seed)
+    return machine(name, seed=seed, **params)
 
 
 def noisy(n: int = 300, k: int = 4) -> Problem:
@@ -69,8 +70,7 @@ def test_training_stops_when_the_error_held_out_falls_no_more_and_the_best_model
     assert steps[-1] == (best + 10, errors[-1], True)
     assert all(type(converged) is bool for _, _, converged in steps)
     assert not any(converged for _, _, converged in steps[:-1])
-    *_, last = method.steps(problem)
-    model = method.model(problem, last.state)
+    _, model = fitted(method, problem)
     assert model.n_rounds == best
     held = split(problem.y, 0.3, 0)[1]
     assert np.mean(model.predict(problem.X[held]) != problem.y[held]) == pytest.approx(errors.min())
@@ -95,7 +95,7 @@ def test_the_objective_never_rises_and_threads_change_no_bit(name, params, monke
     problem = noisy()
     ends = []
     for threads in (1, 3):
-        method = SOLVERS[name](parse_params(name, {"max_epochs": 20} | params), threads=threads)
+        method = machine(name, threads=threads, **({"max_epochs": 20} | params))
         steps = [(s.primal, {k: np.array(v) for k, v in s.state.items()}) for s in method.steps(problem)]
         primal = np.array([value for value, _ in steps])
         assert (np.diff(primal) <= 1e-9 * primal[:-1]).all()
@@ -110,8 +110,7 @@ def test_a_model_is_made_of_the_bins_that_training_has_used(monkeypatch):
     method, other = boost("multiboost_cw", max_epochs=5), noisy(k=3)
     from_matrix = Bins.from_matrix
     monkeypatch.setattr(Bins, "from_matrix", lambda X, limit: made.append(X.shape[0]) or from_matrix(X, limit))
-    *_, step = method.steps(problem)
-    model = method.model(problem, step.state)
+    step, model = fitted(method, problem)
     assert made == [300]
     *_, last = method.steps(other)
     assert made == [300, 300]
@@ -150,9 +149,7 @@ def test_a_bag_without_a_class_and_constant_features_are_no_trouble(name):
 def test_without_any_feature_to_ask_the_frequent_class_is_predicted(name):
     y = np.repeat([0, 1, 2], [3, 12, 4])
     problem = Problem.check(np.ones((19, 2)), y)
-    method = boost(name, max_epochs=30)
-    *_, last = method.steps(problem)
-    model = method.model(problem, last.state)
+    _, model = fitted(boost(name, max_epochs=30), problem)
     assert (model.predict(problem.X) == 1).all()
     assert not model.importances.any()
 

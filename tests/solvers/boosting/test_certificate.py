@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from test_pair_loss import random_loss
 
-from solvers.boosting.pairs.certificate import Certificate
+from solvers.boosting.pair_boosting import Certificate
 from solvers.boosting.weak_learners.channels import Found
 from solvers.numerics.thread_pool import ThreadPool
 

@@ -30,10 +30,9 @@ from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.labels.taxonomy import Taxonomy
 from solvers.labels.tree_part import TreePart
 from solvers.numerics.array_types import Floats32
-from solvers.output_codes.code_model import CodeModel
+from solvers.output_codes.code_model import CodeModel, LinearCodeModel
 from solvers.output_codes.columns.models import SIDES, ColumnModel, ColumnModels
 from solvers.output_codes.decoding import Loss, decode, loss_secants
-from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pool_model import PoolModel
 from solvers.selection.sets.node_calibration import NodeCalibration

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import training
 from problems import check_path, last_of, path_ends, settings, small
 
 from solvers.core.machine import Machine, SingleLabelParams
@@ -10,7 +11,7 @@ from solvers.linear.interior.interior_point import Losses, around
 from solvers.linear.relative_margins import RelativeMargins
 from solvers.linear.sum_to_zero import SummedParams, SumToZero
 from solvers.methods.one_vs_rest import OneVsRest
-from solvers.registry import SOLVERS, parse_params
+from solvers.registry import SOLVERS
 
 CS = [float(C) for C in np.logspace(-2, 0.5, 6)]
 CASES = [
@@ -24,7 +25,7 @@ everywhere = pytest.mark.parametrize(("name", "params"), CASES)
 
 
 def machine(name: str, **params) -> Machine:
-    return SOLVERS[name](parse_params(name, settings(name, **params)))
+    return training.machine(name, **settings(name, **params))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from solvers.hierarchical.taxonomy_model import TaxonomyModel
 from solvers.labels.taxonomy import Taxonomy
 from solvers.numerics.array_types import AnyFloats
 from solvers.numerics.predicted_scores import by_dense
-from solvers.output_codes.linear_code_model import LinearCodeModel
+from solvers.output_codes.code_model import LinearCodeModel
 from solvers.selection.pool_model import PoolModel
 
 RNG = np.random.default_rng(3)

@@ -5,17 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from training import machine
 
 from solvers.core.base import Solver, Step
 from solvers.core.dual_variables import DualShares
 from solvers.core.problem import Problem, ProblemError
-from solvers.registry import SOLVERS, parse_params
+from solvers.registry import SOLVERS
 
 WARM = sorted(name for name, method in SOLVERS.items() if method.starts_warm)
 
 
 def _solver(name: str, **params: Any) -> Solver[Any]:
-    return SOLVERS[name](parse_params(name, {"tol": 1e-4, "dtype": "float64", **params}))
+    return machine(name, **({"tol": 1e-4, "dtype": "float64"} | params))
 
 
 def _last(solver: Solver[Any], problem: Problem, start: Any = None) -> Step:
@@ -94,6 +95,6 @@ def test_shares_are_of_the_bounds_and_survive_a_change_of_columns(name: str) -> 
 
 def test_a_method_without_dual_variables_refuses() -> None:
     old, _, _ = _grown()
-    solver = SOLVERS["centroids"](parse_params("centroids", {}))
+    solver = machine("centroids")
     with pytest.raises(ProblemError, match="centroids"):
         solver.dual_shares(old, {})

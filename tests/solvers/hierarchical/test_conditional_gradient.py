@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from training import machine
 
 from benchmarks.papers.conditional_gradient import ConditionalGradient
 from benchmarks.papers.label_sets import Shape, generated, split
-from solvers.registry import SOLVERS, parse_params
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ def test_conditional_gradient_on_chunks_comes_to_the_same_optimum(several: bool,
         algorithm.chunk()
         gaps.append(algorithm.gap)
     params = {"C": 0.7, "loss": loss, "scaling": scaling, "labelings": "all", "tol": 1e-5, "max_epochs": 5000}
-    method = SOLVERS["hm3"](parse_params("hm3", params))
+    method = machine("hm3", **params)
     *_, last = method.steps(examples.train)
     assert last.converged
     # each lower bound is below the other's objective, and both are near

@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import training
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import (
@@ -19,6 +20,7 @@ from problems import (
     small_sets,
     with_tree,
 )
+from training import fitted
 
 from solvers.core.memory import TooLargeError
 from solvers.core.problem import Problem, ProblemError
@@ -30,7 +32,6 @@ from solvers.kernel_svm.kernel_function import KernelFunction
 from solvers.kernel_svm.kernel_map import kernel_map
 from solvers.labels.taxonomy import Taxonomy
 from solvers.numerics import coefficients
-from solvers.registry import SOLVERS, parse_params
 
 SCALINGS = ("uniform", "sibling", "subtree")
 # closed sets along a label graph, whose nodes have several parents
@@ -45,13 +46,11 @@ each_labelings = pytest.mark.parametrize("labelings", KINDS[:2])
 def machine(**params):
     if params.get("labelings") == "graph":
         params["labelings"] = "consistent"
-    return SOLVERS["hm3"](parse_params("hm3", params))
+    return training.machine("hm3", **params)
 
 
 def trained(problem, **params):
-    made = machine(**params)
-    *_, last = made.steps(problem)
-    return last, made.model(problem, last.state)
+    return fitted(machine(**params), problem)
 
 
 def lost(tree, y, u, loss, scaling):

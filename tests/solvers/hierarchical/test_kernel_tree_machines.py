@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from problems import TREES, small, tree_optimum, with_tree
 from sklearn.metrics.pairwise import pairwise_kernels
+from training import machine, trained
 
 from solvers.core.base import ParamsError
 from solvers.core.memory import TooLargeError
@@ -13,23 +14,12 @@ from solvers.core.stored_models import load_model
 from solvers.estimator import PolymarginClassifier
 from solvers.hierarchical.kernel_taxonomy_model import KernelTaxonomyModel
 from solvers.hierarchical.taxonomy_model import TaxonomyModel
-from solvers.registry import SOLVERS, parse_params
 
 everywhere = pytest.mark.parametrize("name", TREES)
 KERNELS = [
     {"kernel": "rbf", "gamma": 0.2},
     {"kernel": "poly", "degree": 2, "gamma": 0.5, "coef0": 1.0, "bias": 0.5},
 ]
-
-
-def machine(name, **params):
-    return SOLVERS[name](parse_params(name, params))
-
-
-def trained(name, problem, **params):
-    made = machine(name, **params)
-    *_, last = made.steps(problem)
-    return last, made.model(problem, last.state)
 
 
 def over(problem, X):

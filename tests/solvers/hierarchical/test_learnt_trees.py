@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import small
+from training import fitted
 
 from solvers.hierarchical.learnt_trees.clustering import centroids, learn_tree
 from solvers.hierarchical.learnt_trees.driver import nodes_of
@@ -69,9 +70,7 @@ def test_the_bounds_are_those_of_the_sum_over_all_nodes():
 
 def test_a_class_is_scored_by_the_losses_on_its_paths():
     problem = small(n=80, k=6)
-    solver = make("label_trees", {"most_leaves": 2, "trees": 3, "bias": 0.5}, seed=1)
-    *_, last = solver.steps(problem)
-    model = solver.model(problem, last.state)
+    _, model = fitted(make("label_trees", {"most_leaves": 2, "trees": 3, "bias": 0.5}, seed=1), problem)
     margins = problem.X.toarray() @ model.W.toarray() + model.intercept
     expected = np.zeros((problem.n_samples, 6))
     for leaf in np.flatnonzero(model.label >= 0):

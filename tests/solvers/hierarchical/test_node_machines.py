@@ -4,18 +4,12 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from problems import check_path, parents_of, small_sets
+from training import machine, trained
 
 from solvers.core.problem import Problem
-from solvers.registry import SOLVERS, parse_params
 
 NAMES = ("node_svm", "hierarchical_svm", "hierarchical_rls")
 everywhere = pytest.mark.parametrize("name", NAMES)
-
-
-def trained(name, problem, **params):
-    made = SOLVERS[name](parse_params(name, params))
-    *_, last = made.steps(problem)
-    return last, made.model(problem, last.state)
 
 
 def optimum(name, problem, C, squared=False):
@@ -104,4 +98,4 @@ def test_a_constant_feature_is_part_of_the_objective(name):
 
 @everywhere
 def test_a_path_in_c_has_true_bounds(name):
-    check_path(SOLVERS[name](parse_params(name, {"tol": 1e-3})), small_sets(n=80), [0.1, 0.3, 1.0])
+    check_path(machine(name, tol=1e-3), small_sets(n=80), [0.1, 0.3, 1.0])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from problems import TREES, check_path, coupling_of, small, small_tree, tree_optimum, tree_pairs, with_tree
+from training import machine, trained
 
 import solvers.hierarchical.epochs
 from solvers.core.base import ParamsError
@@ -14,19 +15,8 @@ from solvers.hierarchical.hinges.steps import VISITED, Progress, Visits
 from solvers.labels import coupling, tree_factor
 from solvers.labels.taxonomy import Taxonomy, TaxonomyError
 from solvers.numerics import scaling_search
-from solvers.registry import SOLVERS, parse_params
 
 everywhere = pytest.mark.parametrize("name", TREES)
-
-
-def machine(name, **params):
-    return SOLVERS[name](parse_params(name, params))
-
-
-def trained(name, problem, **params):
-    made = machine(name, **params)
-    *_, last = made.steps(problem)
-    return last, made.model(problem, last.state)
 
 
 def primal(name, problem, W, C=1.0, alpha=0.5):

@@ -10,6 +10,7 @@ from problems import optimum, small
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
+from training import machine, trained
 
 import solvers.kernel_svm.kernel_machine
 from solvers.core.problem import Problem, ProblemError
@@ -26,7 +27,7 @@ from solvers.kernel_svm.working_set import (
     update_scores,
 )
 from solvers.kernel_svm.working_set_loop import LoopSettings, list_worst
-from solvers.registry import SOLVERS, parse_params
+from solvers.registry import SOLVERS
 
 METHODS = [name for name in SOLVERS if SOLVERS[name].handles.kernels and SOLVERS[name].handles.flat]
 KERNELS = {
@@ -34,13 +35,6 @@ KERNELS = {
     "poly": {"degree": 2, "gamma": 0.5, "coef0": 1.0},
     "rbf": {"gamma": 0.3},
 }
-
-
-def train(name, problem, **params):
-    method = SOLVERS[name](parse_params(name, params))
-    for step in method.steps(problem):
-        last = step
-    return last, method.model(problem, last.state)
 
 
 def values(kernel, A, B=None):
@@ -64,10 +58,10 @@ def test_the_optimum_is_that_of_a_linear_machine_on_the_kernels_own_features(nam
     mapped = Problem.check(vectors * np.sqrt(np.maximum(eigenvalues, 0)), problem.y)
     value, W = optimum(name, mapped, 2.0)
     if given:
-        step, model = train(name, Problem.check(K, problem.y), C=2.0, tol=1e-7, kernel="precomputed")
+        step, model = trained(name, Problem.check(K, problem.y), C=2.0, tol=1e-7, kernel="precomputed")
         scores = model.scores(sp.csr_matrix(K))
     else:
-        step, model = train(name, problem, C=2.0, tol=1e-7, kernel=kernel, **KERNELS[kernel])
+        step, model = trained(name, problem, C=2.0, tol=1e-7, kernel=kernel, **KERNELS[kernel])
         scores = model.scores(problem.X)
     assert step.converged
     assert step.dual <= value * (1 + 1e-8)
@@ -85,8 +79,8 @@ def test_the_optimum_is_that_of_a_linear_machine_on_the_kernels_own_features(nam
 )
 def test_with_the_linear_kernel_the_objective_is_that_of_the_linear_method(name, linear):
     problem = small(n=60, k=6)
-    step, model = train(name, problem, kernel="linear", tol=1e-6)
-    peer, flat = train(linear, problem, dtype="float64", tol=1e-6, max_epochs=100_000)
+    step, model = trained(name, problem, kernel="linear", tol=1e-6)
+    peer, flat = trained(linear, problem, dtype="float64", tol=1e-6, max_epochs=100_000)
     assert peer.converged
     assert step.primal == pytest.approx(peer.primal, rel=2e-6)
     np.testing.assert_allclose(model.scores(problem.X), flat.scores(problem.X), atol=1e-2)
@@ -106,7 +100,7 @@ def test_digits_are_learned_as_well_as_by_svc(name):
 @pytest.mark.parametrize("name", METHODS)
 def test_the_scores_kept_in_training_are_those_of_the_model(name):
     problem = small(n=150)
-    last, model = train(name, problem, C=5.0)
+    last, model = trained(name, problem, C=5.0)
     np.testing.assert_allclose(model.scores(problem.X), last.state["F"].T, atol=1e-10)
     np.testing.assert_allclose(model.coefficients.sum(axis=1), 0, atol=1e-9)
 
@@ -124,7 +118,7 @@ def test_the_size_of_the_cache_changes_no_bit(name, monkeypatch):
         return slots
 
     monkeypatch.setattr(Gram, "columns", counting)
-    (wide, _), (narrow, _) = (train(name, problem, C=3.0, cache_mb=cache) for cache in (512, 1))
+    (wide, _), (narrow, _) = (trained(name, problem, C=3.0, cache_mb=cache) for cache in (512, 1))
     assert {slots for slots, _ in computed} == {400, 327}
     assert max(count for slots, count in computed if slots == 400) <= 400
     for key, array in wide.state.items():
@@ -134,7 +128,7 @@ def test_the_size_of_the_cache_changes_no_bit(name, monkeypatch):
 def test_a_resumed_run_does_not_need_the_cache_of_the_interrupted_one(monkeypatch):
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "SLICE_PRODUCTS", 1)
     problem = small(n=300)
-    method = SOLVERS["spoc"](parse_params("spoc", {}))
+    method = machine("spoc")
     states = [{key: np.array(value) for key, value in step.state.items()} for step in method.steps(problem)]
     assert len(states) > 10
     *_, last = method.steps(problem, states[5])
@@ -145,7 +139,7 @@ def test_a_resumed_run_does_not_need_the_cache_of_the_interrupted_one(monkeypatc
 def test_a_resumed_run_ends_at_the_limit_with_a_certificate_and_has_no_further_step(monkeypatch):
     monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "SLICE_PRODUCTS", 1)
     problem = small(n=200)
-    method = SOLVERS["spoc"](parse_params("spoc", {"max_epochs": 2, "tol": 1e-9}))
+    method = machine("spoc", max_epochs=2, tol=1e-9)
     states = [{key: np.array(value) for key, value in step.state.items()} for step in method.steps(problem)]
     *_, last = method.steps(problem, states[1])
     assert (last.epoch, last.converged) == (2, False)
@@ -229,7 +223,7 @@ def test_many_small_steps_are_one_certificate(monkeypatch):
     gaps = {}
     for every in (1, 1000):
         monkeypatch.setattr(solvers.kernel_svm.kernel_machine, "REPORT_EVERY", every)
-        steps = list(SOLVERS["spoc"](parse_params("spoc", {"kernel": "linear", "tol": 1e-8})).steps(problem))
+        steps = list(machine("spoc", kernel="linear", tol=1e-8).steps(problem))
         gaps[every] = [step.gap for step in steps]
     assert len(gaps[1000]) < len(gaps[1])
     assert gaps[1000][-1] == gaps[1][-1] <= 1e-8
@@ -267,8 +261,8 @@ def test_examples_without_a_length_take_their_bound_and_leave_the_others_alone()
     X = sp.vstack([base.X, sp.csr_matrix((4, base.n_features))])
     problem = Problem.check(X, np.concatenate([base.y, [0, 1, 2, 3]]))
     for name, loss in (("spoc", 1.0), ("kernel_weston_watkins", 4.0), ("kernel_lee_lin_wahba", 4.0)):
-        with_empty, model = train(name, problem, kernel="linear", tol=1e-7)
-        without, _ = train(name, base, kernel="linear", tol=1e-7)
+        with_empty, model = trained(name, problem, kernel="linear", tol=1e-7)
+        without, _ = trained(name, base, kernel="linear", tol=1e-7)
         assert with_empty.converged
         assert with_empty.primal == pytest.approx(without.primal + 4 * loss, rel=1e-6)
         assert model.n_support <= 30
@@ -279,7 +273,7 @@ def test_a_saved_model_is_found_and_scores_the_same_bits(kernel, tmp_path):
     problem = small()
     if kernel == "precomputed":
         problem = Problem.check(values("rbf", problem.X.toarray()), problem.y)
-    _, model = train("spoc", problem, kernel=kernel, **KERNELS.get(kernel, {}))
+    _, model = trained("spoc", problem, kernel=kernel, **KERNELS.get(kernel, {}))
     model.save(tmp_path / "m", {"gap": 0.5})
     for mmap in (True, False):
         loaded, details = load_model(tmp_path / "m", mmap=mmap, verify=True)
@@ -293,7 +287,7 @@ def test_a_saved_model_is_found_and_scores_the_same_bits(kernel, tmp_path):
 
 
 def test_a_program_that_knows_only_load_model_reads_every_kind(tmp_path):
-    _, model = train("spoc", small(), tol=0.1)
+    _, model = trained("spoc", small(), tol=0.1)
     model.save(tmp_path / "m")
     code = "from pathlib import Path; from solvers.core.stored_models import load_model; load_model(Path({!r}))"
     subprocess.run([sys.executable, "-c", code.format(str(tmp_path / "m"))], check=True)
@@ -306,7 +300,7 @@ def test_a_program_that_knows_only_load_model_reads_every_kind(tmp_path):
 
 def test_scores_do_not_depend_on_the_chunk_and_unseen_features_matter_to_the_radial_kernel(monkeypatch):
     X = np.hstack([small().X.toarray(), np.zeros((50, 1))])
-    last, model = train("spoc", Problem.check(X, small().y), gamma=0.3)
+    last, model = trained("spoc", Problem.check(X, small().y), gamma=0.3)
     other = small(seed=1, d=13, density=0.9).X
     whole = model.scores(other)
     monkeypatch.setattr("solvers.kernel_svm.kernel_model.CHUNK_BYTES", 2000)
@@ -329,4 +323,4 @@ def test_scores_do_not_depend_on_the_chunk_and_unseen_features_matter_to_the_rad
 )
 def test_what_cannot_be_a_gram_matrix_is_refused(matrix, complaint):
     with pytest.raises(ProblemError, match=complaint):
-        train("spoc", Problem.check(matrix, [0, 0, 1, 1]), kernel="precomputed")
+        trained("spoc", Problem.check(matrix, [0, 0, 1, 1]), kernel="precomputed")

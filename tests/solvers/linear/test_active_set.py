@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
+from training import machine
 
 from solvers.core.problem import Problem
 from solvers.linear import active_set
-from solvers.registry import SOLVERS, parse_params
 
 
 def _problem(n: int = 45, d: int = 6, k: int = 5) -> Problem:
@@ -47,7 +47,7 @@ def test_few_examples_are_certified_to_a_ten_millionth(dense: bool) -> None:
         y = problem.y
         X = sp.csr_matrix(sp.hstack([problem.X, sp.random(45, 200, 0.002, random_state=0)]))
         problem = Problem.check(X, y)
-    solver = SOLVERS["weston_watkins"](parse_params("weston_watkins", {"C": 20, "tol": 1e-7}))
+    solver = machine("weston_watkins", C=20, tol=1e-7)
     *_, last = solver.steps(problem)
     assert last.converged
     assert last.epoch <= 100  # 990 without the end game
@@ -56,6 +56,6 @@ def test_few_examples_are_certified_to_a_ten_millionth(dense: bool) -> None:
 @pytest.mark.slow
 def test_rows_that_are_nearly_alike_are_certified_too() -> None:
     X, y = load_iris(return_X_y=True)
-    solver = SOLVERS["weston_watkins"](parse_params("weston_watkins", {"C": 20, "tol": 1e-7}))
+    solver = machine("weston_watkins", C=20, tol=1e-7)
     *_, last = solver.steps(Problem.check(sp.csr_matrix(X), y.astype(np.int32)))
     assert last.converged  # at a gap of 0.018 after 1,000 epochs without the end game

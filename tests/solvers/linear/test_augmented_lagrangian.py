@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from training import machine
 
 from solvers.core.problem import Problem
 from solvers.linear import augmented_lagrangian
-from solvers.registry import SOLVERS, parse_params
 
 MACHINES = {"weston_watkins": False, "crammer_singer": True}
 
@@ -51,7 +51,7 @@ def test_long_dense_rows_are_certified_within_a_few_epochs(name: str, tol: float
     y = (np.arange(400) % 4).astype(np.int32)
     X = 20.0 * (rng.normal(size=(400, 6)) + rng.normal(size=(4, 6))[y])
     problem = Problem.check(sp.csr_matrix(X), y)
-    solver = SOLVERS[name](parse_params(name, {"tol": tol}))
+    solver = machine(name, tol=tol)
     *_, last = solver.steps(problem)
     assert last.converged
     assert last.epoch <= 20  # hundreds, or more than a thousand, by passes alone
@@ -66,10 +66,10 @@ def test_long_dense_rows_are_certified_within_a_few_epochs(name: str, tol: float
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_run_goes_on_to_a_smaller_gap_from_weights_that_the_dual_variables_do_not_make(name: str) -> None:
     problem = _problem(400, 6, 4)
-    first = SOLVERS[name](parse_params(name, {"tol": 1e-2, "dtype": "float64", "C": 100}))
+    first = machine(name, tol=1e-2, dtype="float64", C=100)
     *_, last = first.steps(problem)
     assert last.converged
-    dual, steps = last.dual, SOLVERS[name](parse_params(name, {"tol": 1e-6, "C": 100})).steps(problem, last.state)
+    dual, steps = last.dual, machine(name, tol=1e-6, C=100).steps(problem, last.state)
     for step in steps:
         if np.isfinite(step.dual):
             assert step.dual >= dual - 1e-9 * abs(dual)

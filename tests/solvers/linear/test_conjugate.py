@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import small
+from training import machine
 
 import solvers.linear.inner_passes
 from solvers.core.problem import Problem
 from solvers.linear.layouts.layouts import SparseLayout
 from solvers.linear.steps import conjugate
 from solvers.numerics import coefficients
-from solvers.registry import SOLVERS, parse_params
 
 # to compile them in the precision that shows what they do takes eight seconds
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ METHODS = ("weston_watkins", "crammer_singer")
 
 def begun(name, problem, epochs):
     """A run after so many epochs, in float64: task, W and dual variables."""
-    method = SOLVERS[name](parse_params(name, {"tol": 1e-12, "dtype": "float64", "max_epochs": epochs, "C": 3.0}))
+    method = machine(name, tol=1e-12, dtype="float64", max_epochs=epochs, C=3.0)
     *_, last = method.steps(problem)
     driver = method.ascent
     task, layout = driver.task(problem)
@@ -80,7 +80,7 @@ def test_it_saves_epochs_where_rows_are_nearly_parallel_and_their_labels_differ(
     epochs = []
     for first in (10, 10**9):
         monkeypatch.setattr(solvers.linear.inner_passes, "GRADIENTS_FROM", first)
-        method = SOLVERS["crammer_singer"](parse_params("crammer_singer", {"tol": 1e-8, "C": 10.0, "max_epochs": 3000}))
+        method = machine("crammer_singer", tol=1e-8, C=10.0, max_epochs=3000)
         *_, last = method.steps(problem)
         assert last.converged
         epochs.append(last.epoch)

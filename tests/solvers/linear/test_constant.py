@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import small
+from training import machine
 
 import solvers.core.certified_ascent
 import solvers.linear.driver.ascent
@@ -16,7 +17,6 @@ from solvers.core.linear_model import LinearModel
 from solvers.core.problem import Problem
 from solvers.linear.layouts.hybrid_layout import HybridLayout
 from solvers.linear.layouts.layouts import DenseLayout, held_back, share_of
-from solvers.registry import SOLVERS, parse_params
 
 METHODS = ("weston_watkins", "crammer_singer", "absolute_maximum", "one_vs_rest")
 methods = pytest.mark.parametrize("name", METHODS)
@@ -38,7 +38,7 @@ def shorter(problem: Problem) -> Problem:
 
 
 def method(name, **params):
-    return SOLVERS[name](parse_params(name, {"bias": BIAS} | params))
+    return machine(name, **({"bias": BIAS} | params))
 
 
 def objective(name, problem, model):
@@ -66,7 +66,7 @@ def test_every_certificate_is_true_and_of_the_model(name, dense):
     assert isinstance(layout, DenseLayout) == dense
     ones = np.full((problem.n_samples, 1), BIAS)
     appended = Problem.check(sp.csr_matrix(sp.hstack([problem.X, ones])), problem.y)
-    *_, exact = SOLVERS[name](parse_params(name, {"tol": 1e-6})).steps(appended)
+    *_, exact = machine(name, tol=1e-6).steps(appended)
     certificates_are_true(name, solver, problem, exact)
 
 

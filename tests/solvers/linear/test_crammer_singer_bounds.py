@@ -3,17 +3,15 @@
 import numpy as np
 import pytest
 from problems import small
+from training import fitted, machine
 
 from solvers.core.problem import Problem
 from solvers.methods import crammer_singer
 from solvers.metrics.bounds import class_error_bound, error_bound
-from solvers.registry import SOLVERS, parse_params
 
 
 def trained(name: str, problem: Problem, **params):
-    method = SOLVERS[name](parse_params(name, params))
-    *_, last = method.steps(problem)
-    return method.model(problem, last.state)
+    return fitted(machine(name, **params), problem)[1]
 
 
 @pytest.mark.parametrize("bias", [0.0, 2.0])

@@ -3,19 +3,18 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import training
 from problems import optimum, small
 
 import solvers.linear.finite_newton
 from solvers.core.base import ParamsError
 from solvers.core.problem import Problem
 from solvers.linear.finite_newton import certificate, iterations
-from solvers.registry import SOLVERS, parse_params
+from solvers.registry import parse_params
 
 
 def machine(algorithm="newton", **params):
-    return SOLVERS["one_vs_rest"](
-        parse_params("one_vs_rest", {"loss": "squared_hinge", "algorithm": algorithm, "tol": 1e-9, **params})
-    )
+    return training.machine("one_vs_rest", **({"loss": "squared_hinge", "algorithm": algorithm, "tol": 1e-9} | params))
 
 
 def trained(method, problem):
@@ -93,6 +92,6 @@ def test_auto_takes_it_for_few_dense_features_alone():
     assert machine("auto")._newton(dense)
     assert not machine("auto")._newton(sparse)
     assert not machine("ascent")._newton(dense)
-    assert not SOLVERS["one_vs_rest"](parse_params("one_vs_rest", {}))._newton(dense)
+    assert not training.machine("one_vs_rest")._newton(dense)
     with pytest.raises(ParamsError, match="squared_hinge"):
         parse_params("one_vs_rest", {"algorithm": "newton"})

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import intercept, linear_map, settings, small
+from training import machine, trained
 
 from solvers.core import memory
 from solvers.core.base import ParamsError
 from solvers.core.linear_model import LinearModel
-from solvers.core.machine import Machine, SingleLabelParams, class_weights
+from solvers.core.machine import SingleLabelParams, class_weights
 from solvers.core.memory import TooLargeError
 from solvers.core.problem import Problem, ProblemError
 from solvers.core.stored_models import load_model
@@ -18,7 +19,7 @@ from solvers.kernel_svm.kernel_machine import KernelMachine
 from solvers.linear.relative_margins import RelativeMargins
 from solvers.linear.sum_to_zero import SummedParams, SumToZero
 from solvers.methods.one_vs_rest import OneVsRest
-from solvers.registry import SOLVERS, parse_params
+from solvers.registry import SOLVERS
 
 FLAT = [
     name
@@ -29,16 +30,6 @@ LINEAR = [name for name in FLAT if issubclass(SOLVERS[name], RelativeMargins | S
 SUM_TO_ZERO = [name for name in LINEAR if hasattr(SOLVERS[name], "margins")]
 SUMMED = [name for name in FLAT if issubclass(SOLVERS[name].Params, SummedParams)]
 everywhere = pytest.mark.parametrize("name", FLAT)
-
-
-def machine(name: str, **params) -> Machine:
-    return SOLVERS[name](parse_params(name, params))
-
-
-def trained(name: str, problem: Problem, **params):
-    made = machine(name, **params)
-    *_, last = made.steps(problem)
-    return last, made.model(problem, last.state)
 
 
 def test_the_machines_of_this_family_are_at_least_twelve():

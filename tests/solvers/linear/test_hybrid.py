@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 import test_contract
 from problems import small
+from training import machine
 
 import solvers.linear.driver.ascent
 import solvers.linear.layouts.hybrid_layout
@@ -23,7 +24,6 @@ from solvers.linear.layouts import class_lists, hybrid_layout
 from solvers.linear.layouts.hybrid_layout import HybridLayout
 from solvers.numerics import coefficients
 from solvers.numerics.rows import arrange, score, weights
-from solvers.registry import SOLVERS, parse_params
 
 METHODS = ("weston_watkins", "crammer_singer")
 methods = pytest.mark.parametrize("name", METHODS)
@@ -49,7 +49,7 @@ def hot(monkeypatch):
 
 
 def trained(name: str, problem: Problem, **params) -> tuple[list[Step], Model]:
-    method = SOLVERS[name](parse_params(name, params))
+    method = machine(name, **params)
     steps = list(method.steps(problem))
     return steps, method.model(problem, steps[-1].state)
 
@@ -91,7 +91,7 @@ def test_a_run_with_lists_resumes_bit_for_bit(name, slices, hot, monkeypatch):
     monkeypatch.setattr(solvers.linear.driver.ascent, "SLICE_OPERATIONS", slices)
     hot(3)
     problem = many()
-    method = SOLVERS[name](parse_params(name, {"tol": 1e-3, "max_epochs": 8}))
+    method = machine(name, tol=1e-3, max_epochs=8)
     n_steps = sum(1 for _ in method.steps(problem))
     stops, states = (0, n_steps // 2, n_steps - 2), {}
     for place, step in enumerate(method.steps(problem)):
@@ -144,7 +144,7 @@ def test_a_state_made_for_another_weight_of_the_losses_begins_where_the_dense_on
     problem, states = many(), []
     for n_hot in (60, 4):
         hot(n_hot)
-        method = SOLVERS[name](parse_params(name, {"tol": 1e-2}))
+        method = machine(name, tol=1e-2)
         *_, last = method.steps(problem)
         assert isinstance(method, Machine)
         state = method.at(10.0).rescaled(problem, last.state, 1.0)
@@ -174,7 +174,7 @@ def test_memory_decides_how_many_features_are_dense_and_nothing_else(name):
     problem = Problem.check(X, np.arange(900) % 300)
     results, kept = [], []
     for memory_mb in (64, 8):
-        method = SOLVERS[name](parse_params(name, {"max_epochs": 1, "memory_mb": memory_mb}))
+        method = machine(name, max_epochs=1, memory_mb=memory_mb)
         *_, last = method.steps(problem)
         results.append((last.epoch, last.primal, last.dual))
         kept.append(len(last.state["W"]))
@@ -189,7 +189,7 @@ def test_lists_that_outgrow_the_memory_allowed_are_told_with_an_estimate(name):
     rng = np.random.default_rng(0)
     X = sp.random(1500, 6000, density=0.02, random_state=rng, format="csr")
     problem = Problem.check(X, np.arange(1500) % 500)
-    method = SOLVERS[name](parse_params(name, {"tol": 1e-4, "memory_mb": 4, "C": 0.01}))
+    method = machine(name, tol=1e-4, memory_mb=4, C=0.01)
     with pytest.raises(TooLargeError, match=r"weights of 6,000 x 500 so far needs at least \d+ MB; .* allows 4 MB"):
         list(method.steps(problem))
 
@@ -287,7 +287,7 @@ def test_a_sparse_model_is_saved_and_scores_single_examples(name, hot, tmp_path)
 @pytest.mark.parametrize("name", ["weston_watkins", "crammer_singer"])
 def test_a_sparse_model_is_the_multiple_that_its_certificate_is_of(name, hot):
     hot(5)
-    method = SOLVERS[name](parse_params(name, {"C": 30.0}))
+    method = machine(name, C=30.0)
     *_, last = method.steps(many())
     once, twice = (method.model(many(), last.state | {"scale": np.array([s])}).W for s in (1.0, 2.0))
     np.testing.assert_array_equal(twice.toarray(), 2.0 * once.toarray())

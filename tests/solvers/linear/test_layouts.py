@@ -6,18 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import small
+from training import machine, trained
 
 import solvers.linear.layouts.layouts
 from solvers.linear.layouts.layouts import DenseLayout, SparseLayout
-from solvers.registry import SOLVERS, parse_params
 
 METHODS = ("weston_watkins", "crammer_singer")
-
-
-def trained(name, problem, seed=0, **params):
-    method = SOLVERS[name](parse_params(name, params), seed=seed)
-    *_, last = method.steps(problem)
-    return last, method.model(problem, last.state)
 
 
 @pytest.mark.slow
@@ -28,7 +22,7 @@ def test_both_layouts_reach_the_same_optimum(name, k, monkeypatch):
     values, weights = [], []
     for threshold, kind in ((0.0, DenseLayout), (2.0, SparseLayout)):
         monkeypatch.setattr(solvers.linear.layouts.layouts, "DENSE_FROM", threshold)
-        assert isinstance(SOLVERS[name](parse_params(name, {})).ascent.loss.layout(problem), kind)
+        assert isinstance(machine(name).ascent.loss.layout(problem), kind)
         last, model = trained(name, problem, tol=1e-8, max_epochs=100_000)
         assert last.converged
         values.append(last.primal)
@@ -42,7 +36,7 @@ def test_both_layouts_reach_the_same_optimum(name, k, monkeypatch):
 def test_sparse_rows_resume_bit_for_bit_too(name, slices, monkeypatch):
     monkeypatch.setattr(solvers.linear.driver.ascent, "SLICE_OPERATIONS", slices)
     problem = small(n=80, d=40, density=0.1)
-    method = SOLVERS[name](parse_params(name, {"tol": 1e-3}))
+    method = machine(name, tol=1e-3)
     assert isinstance(method.ascent.loss.layout(problem), SparseLayout)
     n_steps = sum(1 for _ in method.steps(problem))
     assert n_steps > 2

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import test_contract
 from test_hybrid import many
+from training import machine
 
 import solvers.linear.driver.ascent
 import solvers.linear.driver.long_passes
 from solvers.core.base import Step
 from solvers.linear.driver.long_passes import LongPasses
 from solvers.linear.driver.run import Run
-from solvers.registry import SOLVERS, parse_params
 
 machines = pytest.mark.parametrize("name", ["weston_watkins", "crammer_singer"])
 
@@ -25,7 +25,7 @@ def long(monkeypatch):
 
 
 def steps_of(name: str, seed: int = 0, **params) -> list[Step]:
-    method = SOLVERS[name](parse_params(name, params), seed=seed)
+    method = machine(name, seed=seed, **params)
     return list(method.steps(many()))
 
 
@@ -53,7 +53,7 @@ def test_the_first_pass_looks_at_a_block_of_classes_beside_the_own_one(name, lon
 def test_a_run_resumes_bit_for_bit_within_the_first_pass_and_behind_it(name, slices, long, monkeypatch):
     monkeypatch.setattr(solvers.linear.driver.ascent, "SLICE_OPERATIONS", slices)
     problem = many()
-    method = SOLVERS[name](parse_params(name, {"tol": 1e-3, "max_epochs": 8}))
+    method = machine(name, tol=1e-3, max_epochs=8)
     states = [test_contract.copied(step.state) for step in method.steps(problem)]
     for stop in (0, 1, len(states) // 2):
         ((left, last),) = deque(enumerate(method.steps(problem, states[stop]), 1), maxlen=1)
@@ -65,7 +65,7 @@ def test_a_run_resumes_bit_for_bit_within_the_first_pass_and_behind_it(name, sli
 @machines
 def test_a_warm_start_begins_with_all_classes(name, long):
     problem = many()
-    method = SOLVERS[name](parse_params(name, {"tol": 1e-2}))
+    method = machine(name, tol=1e-2)
     *_, last = method.steps(problem)
     warm = next(method.steps(problem, method.rescale(problem, last.state, 2.0)))
     assert warm.epoch == 1

@@ -6,14 +6,14 @@ from problems import linear_map, small
 from scipy.special import softmax as exact_softmax
 from scipy.special import wrightomega
 from sklearn.linear_model import LogisticRegression
+from training import machine
 
 from solvers.core.problem import Problem
 from solvers.linear.steps.softmax import distribution, log_sum_exp, omega
-from solvers.registry import SOLVERS, parse_params
 
 
 def solver(**params):
-    return SOLVERS["softmax"](parse_params("softmax", params))
+    return machine("softmax", **params)
 
 
 def test_omega_is_wrights():

@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
+import training
 from problems import small
 from scipy.optimize import minimize_scalar
 
 from solvers.linear.steps import absolute
 from solvers.numerics import scaling_search
-from solvers.registry import SOLVERS, parse_params
 
 SUMMED = ["lee_lin_wahba", "absolute_sum", "maximum_margin_regression", "reinforced"]
 
 
 def machine(name, **params):
-    return SOLVERS[name](parse_params(name, {"algorithm": "ascent", "C": 300.0, "tol": 0.05} | params))
+    return training.machine(name, **({"algorithm": "ascent", "C": 300.0, "tol": 0.05} | params))
 
 
 def copied(state):
@@ -83,6 +83,6 @@ def test_the_objective_of_the_scaling_search_is_exact_at_every_point_of_the_grid
 
 @pytest.mark.parametrize("name", ["absolute_maximum", "absolute_total"])
 def test_machines_of_the_largest_violation_keep_w(name):
-    solver = SOLVERS[name](parse_params(name, {"C": 10.0, "tol": 0.2}))
+    solver = training.machine(name, C=10.0, tol=0.2)
     *_, last = solver.steps(small())
     assert last.state["scale"] == 1

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import small
+from training import machine
 
 from solvers.core.problem import Problem
 from solvers.numerics.rows import sure_leads
-from solvers.registry import SOLVERS, parse_params
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_certificate_tells_which_examples_the_model_answers_rightly(name, para
     # the scores of the last row, which is empty, are equal where there is no bias
     problem = Problem.check(sp.vstack([X[:-1], sp.csr_matrix((1, X.shape[1]))], format="csr"), y)
     filled = (np.arange(len(y)) < len(y) - 1) | ("bias" in params)
-    solver = SOLVERS[name](parse_params(name, {"tol": 0.05} | params))
+    solver = machine(name, **({"tol": 0.05} | params))
     steps = [(step, solver.model(problem, step.state)) for step in solver.steps(problem)]
     reported = [(step, model) for step, model in steps if step.right is not None]
     assert [not np.isnan(step.gap) for step, _ in steps] == [step.right is not None for step, _ in steps]
@@ -44,7 +44,7 @@ def test_a_certificate_tells_which_examples_the_model_answers_rightly(name, para
 def test_columns_of_a_code_have_no_own_class():
     problem = small()
     code = np.where(np.random.default_rng(0).random((5, 7)) < 0.5, -1, 1).astype(np.int8)
-    solver = SOLVERS["one_vs_rest"](parse_params("one_vs_rest", {})).of_code(code)
+    solver = machine("one_vs_rest").of_code(code)
     assert all(step.right is None for step in solver.steps(problem))
 
 

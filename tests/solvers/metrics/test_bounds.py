@@ -3,16 +3,14 @@
 import numpy as np
 import pytest
 from problems import linear_map, small
+from training import fitted, machine
 
 from solvers.core.problem import Problem
 from solvers.metrics import bounds
-from solvers.registry import SOLVERS, parse_params
 
 
 def trained(problem, **params):
-    method = SOLVERS["spoc"](parse_params("spoc", params))
-    *_, last = method.steps(problem)
-    return method.model(problem, last.state)
+    return fitted(machine("spoc", **params), problem)[1]
 
 
 def test_the_bound_on_all_errors_is_corollary_2():

@@ -5,20 +5,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import training
 from gangs import run_shards
 from problems import small
 from scipy.optimize import minimize_scalar
 
 from solvers.core.problem import Problem
 from solvers.numerics import scaling_search
-from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.shardable import shardable
 
 NAMES = ["weston_watkins", "crammer_singer"]
 
 
 def machine(name, **params):
-    return SOLVERS[name](parse_params(name, {"C": 30.0, "tol": 0.05, "dtype": "float64"} | params))
+    return training.machine(name, **({"C": 30.0, "tol": 0.05, "dtype": "float64"} | params))
 
 
 def sparse(n=90, d=120, k=7):

@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
+import training
 from gangs import in_shards
 from problems import small
+from training import fitted
 
 from solvers.output_codes.columns import one_by_one, progress
-from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.shardable import shardable
 
 
 def machine(**params):
-    return SOLVERS["output_code"](parse_params("output_code", {"tol": 1e-2, "n_columns": None} | params))
+    return training.machine("output_code", **({"tol": 1e-2, "n_columns": None} | params))
 
 
 def assembled(solver, problem, states):
@@ -97,8 +98,7 @@ def test_a_shard_that_had_nothing_left_to_do_waits_for_the_others(monkeypatch):
 @pytest.mark.parametrize("code", ["dense_random", "all_pairs"])
 def test_columns_at_once_reach_the_optimum_of_a_single_worker(code):
     problem, solver = small(n=60, k=5), machine(code=code, bias=1.0, tol=1e-3, base_params={"dtype": "float64"})
-    *_, alone = solver.steps(problem)
-    model = solver.model(problem, alone.state)
+    alone, model = fitted(solver, problem)
     begun = in_shards(solver, problem, 2, stop=2)
     for shards in (
         in_shards(solver, problem, 3),

@@ -4,6 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from problems import small
+from training import fitted, machine
 
 from solvers.core.base import ParamsError
 from solvers.core.problem import Problem, ProblemError
@@ -15,9 +16,7 @@ norms = pytest.mark.parametrize(
 
 
 def trained(problem: Problem, **params):
-    method = SOLVERS["continuous_code"](parse_params("continuous_code", {"inputs": "features"} | params))
-    *_, last = method.steps(problem)
-    return last, method.model(problem, last.state)
+    return fitted(machine("continuous_code", **({"inputs": "features"} | params)), problem)
 
 
 def of_generic_solver(problem: Problem, norm: str, radius: float | None):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import linear_map, small
+from training import fitted, machine
 
 import solvers.output_codes.columns.one_by_one
 import solvers.output_codes.design.single_column
@@ -14,21 +15,18 @@ from solvers.core.memory import TooLargeError
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
 from solvers.kernel_svm.kernel_model import KernelModel
-from solvers.output_codes.code_model import CodeModel
+from solvers.output_codes.code_model import CodeModel, LinearCodeModel
 from solvers.output_codes.design.programs import Program
 from solvers.output_codes.design.single_column import QuadraticColumn
-from solvers.output_codes.linear_code_model import LinearCodeModel
-from solvers.registry import SOLVERS, parse_params
+from solvers.registry import parse_params
 
 
 def solver(threads: int = 1, seed: int = 0, name: str = "continuous_code", **params):
-    return SOLVERS[name](parse_params(name, params), seed=seed, threads=threads)
+    return machine(name, seed=seed, threads=threads, **params)
 
 
 def trained(problem: Problem, **params):
-    made = solver(**params)
-    *_, last = made.steps(problem)
-    return last, made.model(problem, last.state)
+    return fitted(solver(**params), problem)
 
 
 def machines(problem: Problem, **params):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import small
+from training import machine
 
 from solvers.core.problem import ProblemError
 from solvers.output_codes.design import highs_process, linear_programs
 from solvers.output_codes.design.linear_programs import LinearProgram
-from solvers.registry import SOLVERS, parse_params
 
 
 def program(n=40, e=10, seed=0):
@@ -76,7 +76,7 @@ def test_a_program_without_an_optimum_is_refused_wherever_it_is_solved(processes
 
 def test_a_design_hands_out_steps_while_its_program_is_at_work_and_ends_as_without_a_process(processes, monkeypatch):
     problem = small(n=60, k=4)
-    method = SOLVERS["continuous_code"](parse_params("continuous_code", {"norm": "l1", "tol": 1e-4}))
+    method = machine("continuous_code", norm="l1", tol=1e-4)
     steps = []
     for step in method.steps(problem):
         if "now_design_rounds" in step.state and np.isnan(step.primal):
@@ -94,7 +94,7 @@ def test_a_design_hands_out_steps_while_its_program_is_at_work_and_ends_as_witho
 
 def test_who_no_longer_waits_ends_the_process(processes):
     problem = small(n=60, k=4)
-    method = SOLVERS["continuous_code"](parse_params("continuous_code", {"norm": "l1"}))
+    method = machine("continuous_code", norm="l1")
     steps = method.steps(problem)
     while not processes:
         next(steps)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import linear_map, small
+from training import fitted, machine
 
 from solvers.core.base import ParamsError
 from solvers.core.machine import SingleLabelParams
@@ -13,26 +14,23 @@ from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.core.stored_models import load_model
 from solvers.kernel_svm import kernel_machine
 from solvers.output_codes.code_families import make
-from solvers.output_codes.code_model import CodeModel
+from solvers.output_codes.code_model import CodeModel, LinearCodeModel
 from solvers.output_codes.coded import can_be_base
 from solvers.output_codes.codes import CodeError
 from solvers.output_codes.columns import one_by_one, training
 from solvers.output_codes.decoding import decode
 from solvers.output_codes.design.discrete import expected_error, greedy_code
-from solvers.output_codes.linear_code_model import LinearCodeModel
 from solvers.registry import SOLVERS, parse_params
 
 BASES = [name for name, kind in SOLVERS.items() if can_be_base(kind) and issubclass(kind.Params, SingleLabelParams)]
 
 
 def solver(threads: int = 1, seed: int = 0, name: str = "output_code", **params):
-    return SOLVERS[name](parse_params(name, params), seed=seed, threads=threads)
+    return machine(name, seed=seed, threads=threads, **params)
 
 
 def trained(problem: Problem, **params):
-    made = solver(**params)
-    *_, last = made.steps(problem)
-    return last, made.model(problem, last.state)
+    return fitted(solver(**params), problem)
 
 
 def numbers(step):
@@ -48,7 +46,7 @@ def alone(problem: Problem, code, t: int, base: str, **params):
     rows = np.flatnonzero(code[:, t][problem.y])
     y = (code[:, t][problem.y[rows]] > 0).astype(int)
     part = Problem.check(problem.X[rows], y, ["-", "+"], problem.weights[rows])
-    method = SOLVERS[base](parse_params(base, params))
+    method = machine(base, **params)
     *_, last = method.steps(part)
     scores = method.model(part, last.state).scores(problem.X)
     return last, (scores[:, 1] - scores[:, 0]) / method.lead

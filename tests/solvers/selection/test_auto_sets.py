@@ -8,6 +8,7 @@ from problems import parents_of, small_sets
 from scipy.special import expit
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import average_precision_score, f1_score
+from training import fitted
 
 import solvers.linear.driver.ascent
 from solvers.core.linear_model import LinearModel
@@ -38,9 +39,7 @@ CANDIDATES = [
 
 
 def run(problem, **params):
-    solver = make("auto", {"candidates": CANDIDATES} | params, seed=1)
-    *_, last = solver.steps(problem)
-    return last, solver.model(problem, last.state)
+    return fitted(make("auto", {"candidates": CANDIDATES} | params, seed=1), problem)
 
 
 def pairs(log_odds, labels):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from training import fitted
 
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import Problem
@@ -26,9 +27,7 @@ def problem() -> Problem:
 @pytest.fixture(params=["crammer_singer", "label_trees", "one_vs_rest"])
 def model(request, problem, monkeypatch):
     monkeypatch.setattr(lighter_weights, "MANY_BYTES", 0)
-    solver = make(request.param, {"bias": 1.0} if request.param != "label_trees" else {}, seed=0)
-    *_, last = solver.steps(problem)
-    return solver.model(problem, last.state)
+    return fitted(make(request.param, {"bias": 1.0} if request.param != "label_trees" else {}, seed=0), problem)[1]
 
 
 def dense(model) -> np.ndarray:
@@ -73,9 +72,7 @@ def test_weights_that_half_precision_cannot_hold_stay_as_they_are(model, problem
 
 
 def test_small_models_and_those_without_such_weights_stay_as_they_are(problem):
-    solver = make("centroids", {})
-    *_, last = solver.steps(problem)
-    small = solver.model(problem, last.state)
+    _, small = fitted(make("centroids", {}), problem)
     assert lighter(small, problem.X) is small
 
 
@@ -83,9 +80,7 @@ def test_trials_are_measured_with_the_weights_that_are_kept(problem, monkeypatch
     params = {"candidates": [{"solver": "crammer_singer", "params": {"C": 1.0}}], "folds": 2}
 
     def trained():
-        solver = make("auto", params, seed=0)
-        *_, last = solver.steps(problem)
-        return solver.model(problem, last.state)
+        return fitted(make("auto", params, seed=0), problem)[1]
 
     whole = trained()
     monkeypatch.setattr(lighter_weights, "MANY_BYTES", 0)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+import training
 from gangs import in_shards, run_shards
 from problems import small
 
 from solvers.core.base import Step
-from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.independent import together
 from solvers.sharding.partition import partition_classes
 from solvers.sharding.reshard import gather_columns, split
@@ -14,7 +14,7 @@ from solvers.sharding.shardable import shardable
 
 
 def machine(**params):
-    return SOLVERS["one_vs_rest"](parse_params("one_vs_rest", {"tol": 1e-4, "dtype": "float64"} | params))
+    return training.machine("one_vs_rest", **({"tol": 1e-4, "dtype": "float64"} | params))
 
 
 def assembled(solver, problem, shards):

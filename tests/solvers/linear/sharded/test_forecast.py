@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import training
 from gangs import run_shards
 from held import most_held
 
@@ -16,7 +17,6 @@ from solvers.linear.sharded.score_exchange import ScoreTraining
 from solvers.linear.sharded.shard_weights import ShardWeights
 from solvers.linear.sharded.task import DualLists, Plan
 from solvers.numerics.thread_pool import ThreadPool
-from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Hub
 from solvers.sharding.plan import LEAST, MOST, Rates
 from solvers.sharding.shardable import shardable
@@ -99,9 +99,7 @@ def test_a_shard_adds_its_candidates_and_at_most_all_its_classes():
 def test_bytes_of_many_shards_follow_from_those_of_few_within_a_fifth():
     problem, epochs = text(n=600, k=60), 2
     n, facts_of = problem.n_samples, facts(problem)
-    solver = SOLVERS["weston_watkins"](
-        parse_params("weston_watkins", {"max_epochs": epochs, "tol": 1e-9, "dtype": "float32"})
-    )
+    solver = training.machine("weston_watkins", max_epochs=epochs, tol=1e-9, dtype="float32")
     sent, rounds = {}, {}
     for size in (1, 4, 16):
         hub = Hub(size)
@@ -133,7 +131,7 @@ def dots(n=1500, d=30, k=10):
 @pytest.mark.parametrize("made", [pytest.param(text, marks=pytest.mark.slow), dots])
 def test_what_travels_lies_between_the_least_and_the_most(machine, made):
     problem, epochs, size = made(n=1500), 2, 2
-    solver = SOLVERS[machine](parse_params(machine, {"max_epochs": epochs, "tol": 1e-9, "dtype": "float32"}))
+    solver = training.machine(machine, max_epochs=epochs, tol=1e-9, dtype="float32")
 
     def work(exchange):
         sent, post = [], exchange.post

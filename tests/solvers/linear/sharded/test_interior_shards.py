@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import training
 from gangs import in_shards, run_shards
 from problems import small
+from training import fitted
 
-from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.reshard import gather_columns, split
 from solvers.sharding.shardable import shardable
 
@@ -13,7 +14,7 @@ MACHINES = ("lee_lin_wahba", "absolute_sum", "reinforced", "maximum_margin_regre
 
 
 def machine(name, **params):
-    return SOLVERS[name](parse_params(name, {"C": 10.0, "tol": 1e-6, "dtype": "float64", "bias": 1.0} | params))
+    return training.machine(name, **({"C": 10.0, "tol": 1e-6, "dtype": "float64", "bias": 1.0} | params))
 
 
 @pytest.mark.each_method
@@ -21,8 +22,7 @@ def machine(name, **params):
 @pytest.mark.parametrize("name", MACHINES)
 def test_shards_take_the_iterations_of_one_worker_and_make_its_model(name, size):
     problem, solver = small(60, 8, 7), machine(name)
-    *_, alone = solver.steps(problem)
-    model = solver.model(problem, alone.state)
+    alone, model = fitted(solver, problem)
 
     def work(exchange):
         steps = list(shardable(solver).sharded(problem, exchange))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import training
 from gangs import in_shards
 
 import solvers.linear.layouts.hybrid_layout
@@ -22,7 +23,6 @@ from solvers.linear.layouts import class_lists, hybrid_layout
 from solvers.linear.layouts.hybrid_layout import HybridLayout, weights_in
 from solvers.linear.sharded.linear_shards import forecast
 from solvers.linear.sharded.shard_weights import sparse_model
-from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.shardable import shardable
 
 machines = pytest.mark.parametrize("name", ["weston_watkins", "crammer_singer"])
@@ -60,7 +60,7 @@ def many(n: int = 480, k: int = 120) -> Problem:
 
 
 def machine(name: str, threads: int = 1, **params: Any) -> Any:
-    return SOLVERS[name](parse_params(name, {"tol": 1e-3, "max_epochs": 12, "bias": 1.0} | params), threads=threads)
+    return training.machine(name, threads=threads, **({"tol": 1e-3, "max_epochs": 12, "bias": 1.0} | params))
 
 
 def weights_of(state: dict[str, Any]) -> Any:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import training
 from gangs import in_shards
 from problems import optimum, small
 
@@ -13,7 +14,6 @@ from solvers.core.problem import Problem
 from solvers.linear.sharded.sum_exchange import SumTraining
 from solvers.linear.sharded.task import Plan
 from solvers.numerics.thread_pool import ThreadPool
-from solvers.registry import SOLVERS, parse_params
 from solvers.sharding.exchange import Hub
 from solvers.sharding.reshard import gather_columns, split
 from solvers.sharding.shardable import shardable
@@ -23,7 +23,7 @@ MACHINES = ("lee_lin_wahba", "absolute_sum", "reinforced", "maximum_margin_regre
 
 def machine(name, threads=1, **params):
     given = {"tol": 1e-3, "algorithm": "ascent", "dtype": "float32", "max_epochs": 1000} | params
-    return SOLVERS[name](parse_params(name, given), threads=threads)
+    return training.machine(name, threads=threads, **given)
 
 
 def with_empty_and_weighted_rows(n=60, d=30, k=7):
