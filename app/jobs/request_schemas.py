@@ -43,8 +43,8 @@ class TrainingData(JobOptions):
     stratify: Literal["labels", "rows"] = Field(
         default="rows",
         description="How rows with sets of labels are held out. rows: at random. labels: so that each label has its "
-        "share (iterative stratification), except that labels of one or two rows are hardly ever held out; measures are "
-        "then too high where many labels are rare.",
+        "share (iterative stratification); rows of labels with one or two rows are then hardly ever held out, and "
+        "measures are too high where many labels are rare.",
     )
     unseen_labels: Literal["refuse", "count"] = Field(
         default="count",

@@ -72,7 +72,7 @@ class CalibrationCurve(NamedTuple):
         if not len(self.said):
             return np.ones_like(log_odds), np.zeros_like(log_odds)
         slopes = np.diff(self.observed) / np.diff(self.said)
-        # below the first knot log-odds keep their distances; nothing shows that those above the last are right more often
+        # below the first knot distances stay; nothing shows that labels above the last knot are right more often
         slopes = np.concatenate([[1.0], slopes, [_LEAST_SLOPE]])
         said, observed = (np.append(knots[:1], knots) for knots in self)
         offsets = observed - slopes * said
