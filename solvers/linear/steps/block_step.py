@@ -39,8 +39,8 @@ def snap_to_bounds(start: Ints, length: Ints32, values: Floats, bounds: Floats) 
             values[first] = total
 
 
-# a change below this share of the variable is none
-NEGLIGIBLE = 1e-12
+# a change below this share of the variable is rounding: at a large C, margins have to be known to far less than 1 / C
+NEGLIGIBLE = 1e-15
 # of more than so many candidates, those that a better bound leaves are searched again, by the best of so many parts
 MANY = 64
 
