@@ -1,7 +1,7 @@
-"""What do cost margins and decisions by expected cost save, in the unit of the costs?
+"""What do cost margins, losses times costs and decisions by expected cost save, in the unit of the costs?
 
 Costs are the distances of the label tree, or a random table that is not symmetric: pairs below the same top-level node
-cost from 0.1 to 10, log-uniform, and all others 1. Each of four ways has its own C, the best for itself on a fifth of
+cost from 0.1 to 10, log-uniform, and all others 1. Each way has its own C, the best for itself on a fifth of
 the training rows, which also fit the temperature of its probabilities; it is then trained on all of them.
 """
 
@@ -28,18 +28,20 @@ HELD_OUT, MOST_EPOCHS = 0.2, 100
 
 
 class Way(NamedTuple):
-    """Margins of the training, and how answers are decided."""
+    """How the training takes costs, if it does, and how answers are decided."""
 
     title: str
-    costly: bool
+    scaling: str | None
     decides: bool
 
 
 WAYS = (
-    Way("unit margins", costly=False, decides=False),
-    Way("unit, decisions", costly=False, decides=True),
-    Way("cost margins", costly=True, decides=False),
-    Way("cost, decisions", costly=True, decides=True),
+    Way("unit margins", None, decides=False),
+    Way("unit, decisions", None, decides=True),
+    Way("cost margins", "margin", decides=False),
+    Way("margins, decisions", "margin", decides=True),
+    Way("losses times costs", "slack", decides=False),
+    Way("losses, decisions", "slack", decides=True),
 )
 
 
@@ -90,21 +92,25 @@ def held_out(problem: Problem) -> tuple[Problem, sp.csr_matrix, Any]:
 
 
 def measure(inner: Scores, outer: Scores, y_held: Any, y_test: Any, title: str, params: dict[str, Any]) -> list[Any]:
-    """Cells of the four ways: mean cost, the difference to the first with its interval, and errors."""
+    """Cells of the ways: mean cost, the difference to the first with its interval, and errors."""
     costs = parse_params(outer.method, params).costs_of(outer.problem)
     found: dict[Way, tuple[float, float, Any]] = {}
+
+    def trained(scaling: str | None) -> tuple[dict[str, Any], str]:
+        return ({}, "") if scaling is None else ({**params, "cost_scaling": scaling}, f"{title} {scaling}")
+
     for C in CS:
-        for costly in (False, True):
-            scores = inner.of(C, params if costly else {}, title if costly else "")
+        for scaling in (None, "margin", "slack"):
+            scores = inner.of(C, *trained(scaling))
             temperature = fit_temperature(scores, y_held).coefficients
-            for way in (way for way in WAYS if way.costly == costly):
+            for way in (way for way in WAYS if way.scaling == scaling):
                 cost = float(costs.between(y_held, answered(scores, way, costs, temperature)).mean())
                 if way not in found or cost < found[way][0]:
                     found[way] = cost, C, temperature
     spent, errors, cells = {}, [], []
     for way in WAYS:
         _, C, temperature = found[way]
-        scores = outer.of(C, params if way.costly else {}, title if way.costly else "")
+        scores = outer.of(C, *trained(way.scaling))
         answers = answered(scores, way, costs, temperature)
         spent[way] = costs.between(y_test, answers)
         errors.append(f"{np.mean(answers != y_test):.1%}")
@@ -138,7 +144,7 @@ def main() -> None:
     header = ["set", "classes", "test rows", "method", "costs", *(way.title for way in WAYS), "errors", "C"]
     note = (
         "Mean cost of a test row; in brackets the 95 % interval of the difference to unit margins, paired bootstrap. "
-        "Errors and C are of the four ways in order. Each way has the C of the least held-out cost among "
+        "Errors and C are of the ways in order. Each way has the C of the least held-out cost among "
         f"{', '.join(f'{C:g}' for C in CS)}. A label without training rows costs 1 by the table, and the way from the "
         "root by the tree. Decisions are by probabilities of one temperature. Trainings end at a gap of 1 %, or after "
         f"{MOST_EPOCHS} epochs."

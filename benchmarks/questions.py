@@ -190,7 +190,7 @@ PAGES = (
     Page(
         "costs",
         "What do costs of wrong answers save?",
-        "Mean costs with unit margins and cost margins, answered by score or by least expected cost.",
+        "Mean costs with unit margins, costs as margins and losses times costs, by score or by least expected cost.",
         ("bench_costs",),
     ),
     Page(

@@ -28,6 +28,9 @@ def unconverged(row: tables.ModelVersion) -> str | None:
     most, tol = row.params.get("max_epochs"), row.params.get("tol")
     gap = "with no measured gap" if row.gap is None else f"with a relative gap of {row.gap:.3g}"
     wanted = "" if tol is None else f"; tol is {tol:g}"
+    detail = None if method is None or row.report is None else method.uncertified(row.params, row.report)
+    if detail is not None:
+        return f"training ended after {counted(row.epochs, 'epoch')}, {gap}{wanted}. {detail}"
     if most is not None and row.epochs >= most:
         ended = f"training ended after {counted(row.epochs, 'epoch')}, the most that max_epochs allows, {gap}{wanted}"
         return f"{ended}. Raise max_epochs, scale the columns, or use a smaller C."

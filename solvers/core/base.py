@@ -295,6 +295,14 @@ class Solver(ABC, Generic[P]):
         except ProblemError as error:
             raise ParamsError([("/memory_mb", str(error))]) from None
 
+    @classmethod
+    def uncertified(cls, params: Mapping[str, Any], report: Mapping[str, float]) -> str | None:
+        """What a training that has not converged leaves uncertified, by its report, and what to do instead.
+
+        None where the gap says it.
+        """
+        return None
+
     @property
     def graph_fault(self) -> str | None:
         """Why the method, or these parameters, cannot be trained on a label graph; None where they can."""

@@ -47,6 +47,8 @@ class Costs(NamedTuple):
     below_start : int64 array, shape (n_nodes + 1,)
         Where the classes at or below each node begin.
     below : int32 array
+    slack : bool
+        Whether a training multiplies losses by the costs, instead of taking them as margins.
     """
 
     own: Floats
@@ -58,6 +60,7 @@ class Costs(NamedTuple):
     path_nodes: Ints32
     below_start: Ints
     below: Ints32
+    slack: bool = False
 
     @classmethod
     def of_table(cls, classes: Sequence[str], table: Table, default: float) -> "Costs":

@@ -56,7 +56,8 @@ class InnerPasses:
     def _conjugate_gradients(self, task: Task, run: Run, budget: float) -> float:
         """Conjugate gradients on the examples that gain more than the mean; where that did not pay, less often."""
         epoch, schedule = run.counters.epoch, run.schedule
-        if epoch < max(GRADIENTS_FROM, schedule.gradients_epoch):
+        # their faces know no weights of the variables
+        if epoch < max(GRADIENTS_FROM, schedule.gradients_epoch) or (self.costs is not None and self.costs.slack):
             return 0.0
         some = np.flatnonzero((run.duals.length > 0) & (run.progress.gains > run.mean_gain)).astype(np.int32)
         price = 2.0 * float((run.layout.listed[some] * run.duals.length[some]).sum())

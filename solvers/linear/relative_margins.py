@@ -2,15 +2,17 @@
 
 The losses with relative margins, as the driver takes them: the largest violation, or the sum of all. With costs of
 wrong answers each margin is the cost of its answer (margin rescaling; Taskar et al. 2004): the violations are
-``cost(y, c) - f_y + f_c``, and the linear part of the dual is ``sum_ic cost(y_i, c) alpha_ic``.
+``cost(y, c) - f_y + f_c``, and the linear part of the dual is ``sum_ic cost(y_i, c) alpha_ic``. Or each violation is
+multiplied by its cost (slack rescaling; Tsochantaridis et al. 2005): then the bounds of the dual variables are.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.core.base import Outline, State, Step
 from solvers.core.certain_answers import Reach
@@ -137,21 +139,25 @@ class RelativeLoss:
         return np.asarray(coefficients.sums(duals, task.n_classes))
 
     def linear_part(self, task: Task, duals: Coefficients) -> float:
-        if self.costs is not None:
+        if self.costs is not None and not self.costs.slack:
             return float(total_cost(self.costs, task.y, duals))
         # the sum of an example's dual variables is the own class's coefficient
         return float(duals.values[duals.start[duals.length > 0]].sum())
 
     def multiply(self, task: Task, duals: Coefficients, factor: float) -> None:
         np.multiply(duals.values, factor, out=duals.values)
-        if not self.largest:
+        if not self.largest and (self.costs is None or not self.costs.slack):
             snap_to_bounds(duals.start, duals.length, duals.values, task.bounds)
 
     def shares(self, task: Task, duals: Coefficients) -> sp.csr_matrix:
         return coefficients.shares(duals, task.bounds, task.n_classes)
 
     def of_shares(self, task: Task, shares: sp.csr_matrix) -> Coefficients:
-        return coefficients.of_shares(shares, task.y, task.bounds, self.largest)
+        most = None
+        if self.costs is not None and self.costs.slack:
+            rows = np.repeat(task.y, np.diff(shares.indptr))
+            most = self.costs.between(rows, shares.indices)
+        return coefficients.of_shares(shares, task.y, task.bounds, self.largest, most)
 
 
 LIST_BYTES = 12
@@ -159,6 +165,19 @@ LIST_BYTES = 12
 
 class RelativeParams(CostParams, AscentParams):
     """Parameters of the machines with relative margins."""
+
+    cost_scaling: Literal["margin", "slack"] = Field(
+        default="margin",
+        description="How training minimises costs: margin takes the cost of an answer as the margin of the right label "
+        "over it, slack multiplies the loss of each answer by its cost.",
+    )
+
+    @field_validator("cost_scaling")
+    @classmethod
+    def _is_of_costs(cls, scaling: str, info: ValidationInfo) -> str:
+        if scaling != "margin" and info.data.get("costs") is None:
+            raise ValueError("cost_scaling needs costs")
+        return scaling
 
 
 class RelativeMargins(Machine[RelativeParams]):
@@ -178,7 +197,9 @@ class RelativeMargins(Machine[RelativeParams]):
         """The loss of one example, with the costs among the classes of a problem."""
         classes = [problem.classes[c] for c in order_of_classes(problem).tolist()]
         costs = self.params.costs_among(classes, problem.taxonomy)
-        return self.loss if costs is None or costs.are_one else replace(self.loss, costs=costs)
+        if costs is None or costs.are_one:
+            return self.loss
+        return replace(self.loss, costs=costs._replace(slack=self.params.cost_scaling == "slack"))
 
     @property
     def ascent(self) -> Ascent:

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from solvers.core.base import Handles, Params, Solver, State, Step
+from solvers.core.base import Handles, Params, Solver, State, Step, relative_gap
 from solvers.core.linear_model import LinearModel
 from solvers.core.machine import ClassWeight, unknown_labels
 from solvers.core.memory import refuse
@@ -33,6 +33,9 @@ FIRST, FACTOR, MOST = 1.0, 10.0, 1e12
 REACH = 10.0
 # of a tolerance that was not enough, and the least one that a machine is asked for
 TIGHTER, LEAST = 0.1, 1e-13
+# times the largest bound of a dual variable and the precision: the relative gap below which rounding may end progress;
+# it has where half of the epochs have not lowered the gap
+ROUNDED = 16.0
 # margins below this part of the longest row's length count as none
 NO_MARGIN = 1e-5
 
@@ -75,6 +78,14 @@ class HardMarginParams(Params):
         return {} if fault is None else {"class_weight": fault}
 
 
+_FIELDS = (
+    "C", "loss", "loss_radius", "norm", "norm_bound", "least_margin", "separation", "unit", "contradictions",
+    "exhausted",
+)  # fmt: skip
+# of a state between certificates
+_NOTHING = np.full(len(_FIELDS), math.nan)
+
+
 @dataclass(frozen=True)
 class _Place:
     """Where a training is; all of it is of rows divided by their root mean squared length.
@@ -91,6 +102,8 @@ class _Place:
         The least loss that a certificate has found.
     dual : float
         The best lower bound of a machine's objective: as objectives rise with C, that at any greater C, too.
+    gap, at : float
+        The least relative gap at the following C, and how many epochs it took.
     """
 
     C: float
@@ -100,6 +113,8 @@ class _Place:
     before: float = 0.0
     loss: float = math.inf
     dual: float = 0.0
+    gap: float = math.inf
+    at: float = 0.0
 
 
 class HardMargin(Solver[HardMarginParams]):
@@ -134,20 +149,27 @@ class HardMargin(Solver[HardMarginParams]):
             machine = self._machine(place, unit)
             if state is not None and place.following != place.C:
                 state = machine.rescaled(problem, state, place.C)
-            place, converged = replace(place, C=place.following), False
+            place, converged, ended = replace(place, C=place.following), False, False
+            rounded = ROUNDED * levels.EPS * place.C * float(machine.example_weights(problem).max())
             for step in machine.steps(problem, state):
                 state, converged = step.state, step.converged
                 place = replace(place, epoch=place.before + step.epoch, dual=max(place.dual, _known(step.dual)))
-                if not converged:
-                    yield self._step(step, place, unit)
+                gap = relative_gap(step.primal, step.dual)
+                ended = place.gap <= min(rounded, gap) and step.epoch >= 2 * place.at
+                if gap < place.gap:
+                    place = replace(place, gap=gap, at=step.epoch)
+                if converged or ended:
+                    break
+                yield self._step(step, place, unit)
             assert state is not None
             found = self._levels(problem, machine, state, place)
-            certified = self._certified(found)
-            following = self._after(found, place) if converged else place
+            certified, solved = self._certified(found), converged or ended
+            following = self._after(found, place, ended=ended) if solved else place
             dual = min(found.primal, max(found.dual, place.dual))
-            place = replace(following, loss=min(found.loss, place.loss), dual=dual)
-            yield self._certificate(found, place, unit, state, certified)
-            if certified or not converged:
+            place = replace(following, loss=min(found.loss, place.loss), dual=dual, gap=math.inf, at=0.0)
+            exhausted = not certified and place.following == math.inf
+            yield self._certificate(found, place, unit, state, certified, _stored(found, self.params.tol, exhausted))
+            if certified or not solved:
                 return
 
     def _machine(self, place: _Place, unit: float) -> Any:
@@ -181,32 +203,41 @@ class HardMargin(Solver[HardMarginParams]):
         tol = self.params.tol
         if found.least_margin > 0:
             return found.hard_gap <= tol
-        return found.norm_gap <= tol and self._reaches(found) and found.separation >= found.unit / NO_MARGIN
+        return found.norm_gap <= tol and self._reaches(found) and self._inseparable(found)
+
+    def _inseparable(self, found: Levels) -> bool:
+        """Whether no weights separate the rows but such of a margin that counts as none."""
+        return found.separation >= found.unit / NO_MARGIN
 
     def _reaches(self, found: Levels) -> bool:
         """Whether the loss is the least, within the tolerance, of all weights of up to a multiple of the length."""
         return found.loss_radius(self.params.tol) >= REACH * max(found.norm, found.unit)
 
-    def _after(self, found: Levels, place: _Place) -> _Place:
-        """What follows a certificate: the same C solved more precisely, or the next.
+    def _after(self, found: Levels, place: _Place, *, ended: bool) -> _Place:
+        """What follows a certificate: the same C solved more precisely, the next, or nothing, an infinite one.
 
         At more than twice the least C whose solution is the limit, C times the excess of the loss is at most twice the
         gap: the objective at half of C would otherwise be below its minimum. Without a separation C grows as
         long as the loss falls without a certificate, and where the norm is certified and the rest is not.
+
+        The machine's values are about C times the loss, and rounding is a part of these. So where it has ``ended``
+        progress, and the norm alone is not certified, a greater C would certify less of it.
         """
         tol, half, gap = self.params.tol, 0.5 * found.norm**2, found.primal - found.dual
         if found.least_margin > 0:
-            too_small = found.C * found.loss > 2.0 * gap
+            too_small, last = found.C * found.loss > 2.0 * gap, True
         else:
             falls = found.loss < (1.0 - tol) * place.loss
             too_small = found.norm_gap <= tol or (falls and not self._reaches(found))
+            last = self._reaches(found) and self._inseparable(found)
         finest = 0.5 * tol * half / found.primal if found.primal > 0 else tol
         tighter = min(finest, TIGHTER * place.tol)
-        if not too_small and tighter >= LEAST:
+        if not too_small and not ended and tighter >= LEAST:
             return replace(place, tol=tighter)
-        return replace(place, following=FACTOR * place.C, tol=max(LEAST, min(tol, place.tol)), before=place.epoch)
+        following = math.inf if last and not too_small else FACTOR * place.C
+        return replace(place, following=following, tol=max(LEAST, min(tol, place.tol)), before=place.epoch)
 
-    def _step(self, step: Step, place: _Place, unit: float, found: Levels | None = None) -> Step:
+    def _step(self, step: Step, place: _Place, unit: float, stored: Floats = _NOTHING) -> Step:
         dual = place.dual if not math.isnan(step.dual) else step.dual
         return replace(
             step,
@@ -214,18 +245,18 @@ class HardMargin(Solver[HardMarginParams]):
             primal=step.primal / unit**2,
             dual=dual / unit**2,
             setting=f"C = {place.C / unit**2:.4g}",
-            state={**step.state, "place": np.array(astuple(place)), "levels": _stored(found, self.params.tol)},
+            state={**step.state, "place": np.array(astuple(place)), "levels": stored},
         )
 
-    def _certificate(self, found: Levels, place: _Place, unit: float, state: State, certified: bool) -> Step:
+    def _certificate(
+        self, found: Levels, place: _Place, unit: float, state: State, certified: bool, stored: Floats
+    ) -> Step:
         primal, dual = found.primal, place.dual
         if certified and found.least_margin > 0:
             primal = 0.5 * (found.norm / found.least_margin) ** 2
             dual = min(primal, max(dual, 0.5 * found.separation**2))
-        step = Step(
-            0, primal, dual, math.nan, certified, state, measures=_report(_stored(found, self.params.tol), unit)
-        )
-        return self._step(step, replace(place, dual=dual), unit, found)
+        step = Step(0, primal, dual, math.nan, certified, state, measures=_report(stored, unit))
+        return self._step(step, replace(place, dual=dual), unit, stored)
 
     def model(self, problem: Problem, state: State) -> LinearModel:
         """The model of ``state``; at a certificate its report has both levels, and a positive least margin is 1."""
@@ -242,6 +273,25 @@ class HardMargin(Solver[HardMarginParams]):
         model.report = shares | _report(stored, unit)
         return model
 
+    @classmethod
+    def uncertified(cls, params: Mapping[str, Any], report: Mapping[str, float]) -> str | None:
+        if "norm" not in report:
+            return None
+        tol, norm, lacks = params["tol"], report["norm"], []
+        if not report.get("separable"):
+            radius = report.get("loss_radius", math.inf)
+            if radius < REACH * norm:
+                lacks.append(f"the least loss (only among weights of length {radius:.4g}, not {REACH * norm:.4g})")
+            if "separable" not in report:
+                lacks.append("whether the rows can be separated")
+        if 1.0 - (report.get("norm_bound", 0.0) / norm) ** 2 > tol:
+            lacks.append(f"the least norm (at least {report.get('norm_bound', 0.0):.6g}, found {norm:.6g})")
+        missing = f"Not certified: {' and '.join(lacks)}."
+        if "exhausted" in report:
+            return f"{missing} Float64 resolves no more on these rows: raise tol."
+        other = "loss=crammer_singer, " if params["loss"] == "lee_lin_wahba" else ""
+        return f"{missing} Raise max_epochs, or use {other}a larger tol, or {params['loss']} with a C of your choice."
+
     def check_memory(self, n_samples: int, n_features: int, n_classes: int) -> None:
         """Raise TooLargeError, with an estimate, if a problem of that size needs more than ``memory_mb``."""
         needed = self.bytes_needed(n_samples, n_features, n_classes)
@@ -254,14 +304,9 @@ class HardMargin(Solver[HardMarginParams]):
         return int(machine.bytes_needed(n_samples, n_features, n_classes)) + certificate
 
 
-_FIELDS = ("C", "loss", "loss_radius", "norm", "norm_bound", "least_margin", "separation", "unit", "contradictions")
-
-
-def _stored(found: Levels | None, tol: float) -> Floats:
-    """The numbers of a certificate, as a state has them; NaN where there is none."""
-    if found is None:
-        return np.full(len(_FIELDS), math.nan)
-    own = {"loss_radius": found.loss_radius(tol)}
+def _stored(found: Levels, tol: float, exhausted: bool) -> Floats:
+    """The numbers of a certificate, as a state has them."""
+    own = {"loss_radius": found.loss_radius(tol), "exhausted": float(exhausted)}
     return np.array([own.get(name, getattr(found, name, math.nan)) for name in _FIELDS])
 
 
@@ -275,6 +320,8 @@ def _report(stored: Array, unit: float) -> dict[str, float]:
     if math.isnan(at["C"]):
         return {}
     found = {"C": at["C"] / unit**2, "contradictions": at["contradictions"]}
+    if at["exhausted"]:
+        found["exhausted"] = 1.0
     if at["least_margin"] > 0:
         norm, bound = at["norm"] / at["least_margin"], at["separation"]
         found |= {"separable": 1.0, "loss": 0.0, "norm": norm / unit, "norm_bound": bound / unit}

@@ -67,3 +67,78 @@ def simplex_root(b: Floats, n: int, bound: float) -> float:
             return theta
         theta = new
     return theta
+
+
+@njit(cache=True, nogil=True)
+def boxes_root(b: Floats, weights: Floats, n: int, bound: float, start: float) -> float:
+    """As :func:`box_root` with gamma 1, the bound of each variable being multiplied by its weight."""
+    low, high = -np.inf, np.inf
+    S = start
+    for _ in range(200):
+        free, total = 0, 0.0
+        for t in range(n):
+            v, top = b[t] - S, bound * weights[t]
+            if v >= top:
+                total += top
+            elif v > 0.0:
+                free += 1
+                total += b[t]
+        new = total / (1 + free)
+        if new > S:
+            low = S
+        elif new < S:
+            high = S
+        else:
+            return S
+        if new <= low or new >= high:
+            if high - low <= 4e-16 * max(abs(low), abs(high)):
+                return S
+            new = 0.5 * (low + high)
+        if new == S:
+            return S
+        S = new
+    return S
+
+
+@njit(cache=True, nogil=True)
+def weighted_simplex_root(b: Floats, weights: Floats, n: int, bound: float) -> tuple[float, float]:
+    """S and mu >= 0 where a_c = (b_c - S - mu / weights_c)_+ have the sum S, and a weighted sum within the bound.
+
+    That is sum_c a_c / weights_c, the bound itself where mu > 0. For every mu there is one S, and the weighted sum
+    falls as mu grows: Newton on its pieces, kept inside a bracket. Entries without weight are left out.
+    """
+    shifted = np.empty(n)
+    low, high, mu = 0.0, 0.0, 0.0
+    for t in range(n):
+        high = max(high, b[t] * weights[t])
+    S = 0.0
+    for _ in range(200):
+        for t in range(n):
+            shifted[t] = b[t] - mu / weights[t] if weights[t] > 0.0 else -1.0
+        S = simplex_root(shifted, n, np.inf)
+        free, total, inverse, square, product = 0, 0.0, 0.0, 0.0, 0.0
+        for t in range(n):
+            if shifted[t] > S:
+                u = 1.0 / weights[t]
+                free += 1
+                total += b[t]
+                inverse += u
+                square += u * u
+                product += b[t] * u
+        excess = product - S * inverse - mu * square - bound
+        if excess > 0.0:
+            low = mu
+        elif mu == 0.0:
+            return S, 0.0
+        else:
+            high = mu
+        curvature = square - inverse * inverse / (1 + free)
+        new = (product - inverse * total / (1 + free) - bound) / curvature if curvature > 0.0 else low
+        if new == mu:
+            break
+        if not low < new < high:
+            if high - low <= 4e-16 * high:
+                break
+            new = 0.5 * (low + high)
+        mu = new
+    return S, mu

@@ -66,13 +66,20 @@ def duals(pool: Coefficients, n_classes: int) -> Floats:
     return alpha
 
 
-def of_shares(given: sp.csr_matrix, y: Ints32, bounds: Floats, largest: bool) -> Coefficients:
-    """Dual variables from their shares of the bounds: with ``largest`` the sum of an example is bounded, else each."""
+def of_shares(
+    given: sp.csr_matrix, y: Ints32, bounds: Floats, largest: bool, most: Floats | None = None
+) -> Coefficients:
+    """Dual variables from their shares of the bounds: with ``largest`` the sum of an example is bounded, else each.
+
+    ``most`` are the largest shares of the given ones, 1 by default; sums are of parts of these.
+    """
     n, m = len(y), np.diff(given.indptr).astype(np.int64)
-    alpha = np.clip(given.data.astype(np.float64), 0.0, 1.0)
+    most = np.ones(given.nnz) if most is None else most
+    alpha = np.clip(given.data.astype(np.float64), 0.0, most)
     row = np.repeat(np.arange(n), m)
     if largest:
-        alpha /= np.maximum(np.bincount(row, alpha, n), 1.0)[row]
+        parts = np.divide(alpha, most, out=np.zeros(given.nnz), where=most > 0.0)
+        alpha /= np.maximum(np.bincount(row, parts, n), 1.0)[row]
     alpha *= bounds[row]
     length = np.where(m > 0, m + 1, 0)
     start = np.concatenate(([0], np.cumsum(length)))

@@ -225,14 +225,18 @@ def cost_table(k: int) -> NDArray[np.float64]:
     return L
 
 
-def costly(largest: bool):
-    """The largest violation of the margins that costs are, or the sum of all."""
+def costly(largest: bool, slack: bool = False):
+    """The largest violation of the margins that costs are, or the sum of all; or of violations times costs."""
 
     def losses(X: NDArray[np.float64], y: NDArray[np.int32], k: int) -> tuple[cp.Variable, list[cp.Expression]]:
         W, L = cp.Variable((k, X.shape[1])), cost_table(k)
         F = X @ W.T
         wrong = [[q for q in range(k) if q != c] for c in y]
-        M = [cp.pos(L[c, q] - F[i, int(c)] + F[i, q]) for i, (c, q) in enumerate(zip(y, wrong, strict=True))]
+        pairs = list(enumerate(zip(y, wrong, strict=True)))
+        if slack:
+            M = [cp.multiply(L[c, q], cp.pos(1 - F[i, int(c)] + F[i, q])) for i, (c, q) in pairs]
+        else:
+            M = [cp.pos(L[c, q] - F[i, int(c)] + F[i, q]) for i, (c, q) in pairs]
         return W, [cp.max(each) if largest else cp.sum(each) for each in M]
 
     return losses
@@ -318,6 +322,8 @@ ORACLES = {
     "crammer_singer": (crammer_singer, {}),
     "weston_watkins, costs": (costly(largest=False), COSTS),
     "crammer_singer, costs": (costly(largest=True), COSTS),
+    "weston_watkins, losses times costs": (costly(largest=False, slack=True), {**COSTS, "cost_scaling": "slack"}),
+    "crammer_singer, losses times costs": (costly(largest=True, slack=True), {**COSTS, "cost_scaling": "slack"}),
     "one_vs_rest": (one_vs_rest, {}),
     "lee_lin_wahba": (absolute(one, 1, 0, 1, False), {}),
     "maximum_margin_regression": (absolute(one, 1, 1, 0, False), {}),

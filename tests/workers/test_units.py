@@ -192,6 +192,19 @@ def test_a_training_that_ends_at_its_last_epoch_says_so_and_why(
     assert job.result.unconverged is None
 
 
+def test_a_limit_that_is_not_certified_says_which_level_is_not_and_what_to_use(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    dataset()
+    params = {"max_epochs": 1, "tol": 1e-9, "loss": "lee_lin_wahba"}
+    job = trained(database, solver="hard_margin", params=params)
+    assert job.result is not None
+    reason = str(job.result.unconverged)
+    assert "training ended after 1 epoch, with a relative gap of " in reason
+    assert "Not certified: the least loss (only among weights of length " in reason
+    assert reason.endswith("use loss=crammer_singer, a larger tol, or lee_lin_wahba with a C of your choice.")
+
+
 @pytest.mark.parametrize("solver", ["weston_watkins", "node_svm"])
 def test_a_training_that_learns_nothing_says_so(
     database: sessionmaker[Session], dataset: Callable[..., str], solver: str

@@ -39,8 +39,8 @@ def snap_to_bounds(start: Ints, length: Ints32, values: Floats, bounds: Floats) 
             values[first] = total
 
 
-# a change below this share of the variable is none
-NEGLIGIBLE = 1e-12
+# a change below this share of the variable is rounding: at a large C, margins have to be known to far less than 1 / C
+NEGLIGIBLE = 1e-15
 # of more than so many candidates, those that a better bound leaves are searched again, by the best of so many parts
 MANY = 64
 
@@ -255,23 +255,26 @@ def costly_loss(
     costs: Costs, y: int, f: Array, f_y: float, C: float, multiple: float, largest_loss: bool, margins: Floats,
     terms: Floats
 ) -> float:  # fmt: skip
-    """The weighted loss of an example of class y at a multiple of W, its margins being costs, which go to ``margins``.
+    """The weighted loss of an example of class y at a multiple of W; its margins go to ``margins``.
 
-    The scores f are without its own class. Which class violates its margin most may change along the line search. So
-    what is noted of the largest loss, a convex function, is the chord from the one at W to that at the end of the grid.
+    These are costs, or 1 where the losses are multiplied by costs. The scores f are without its own class. Which class
+    violates its margin most may change along the line search. So what is noted of the largest loss, a convex function,
+    is the chord from the one at W to that at the end of the grid.
     """
     costs_of(costs, y, margins)
     loss, far = 0.0, 0.0
     for c in range(costs.other.shape[0]):
         if c == y:
             continue
-        pull = multiple * (np.float64(f[c]) - f_y)
-        value = margins[c] + pull
+        pull, margin, weight = multiple * (np.float64(f[c]) - f_y), margins[c], 1.0
+        if costs.slack:
+            margin, weight, margins[c] = 1.0, margin, 1.0
+        value = weight * (margin + pull)
         if largest_loss:
-            loss, far = max(loss, value), max(far, margins[c] + LARGEST * pull)
+            loss, far = max(loss, value), max(far, weight * (margin + LARGEST * pull))
         elif value > 0.0:
             loss += value
-            note(margins[c], pull, C, terms)
+            note(margin, pull, C * weight, terms)
     if largest_loss and max(loss, far) > 0.0:
         slope = (far - loss) / (LARGEST - 1.0)
         note(loss - slope, slope, C, terms)

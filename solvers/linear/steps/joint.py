@@ -6,6 +6,7 @@ from numba import njit
 from solvers.labels.costs import Costs, add_costs, cost_of
 from solvers.linear.layouts import class_lists, hybrid_layout
 from solvers.linear.layouts.class_lists import Lists
+from solvers.linear.steps import slack_step
 from solvers.linear.steps.block_step import candidates, certify_example, changes, solve, violation_of
 from solvers.linear.visits import Progress, Task, Visits
 from solvers.numerics.array_types import Array, Floats, Ints32
@@ -26,7 +27,8 @@ def visit(
     """Block steps on the examples of ``visits``; W, lists, pool and progress change in place.
 
     ``visits.most`` bounds the candidates of one step: fewer than all is an exact step on a part of the variables.
-    Margins are ``costs``, or 1 without: what an answer costs more than 1 is added to its score.
+    Margins are ``costs``, or 1 without: what an answer costs more than 1 is added to its score. Or losses are
+    multiplied by them: :mod:`solvers.linear.steps.slack_step`.
     Returns where it stopped, before the end when a pool is full. Everything is unpacked once and inlined: passing
     arrays on within tuples costs reference counts that took half the time of a visit.
     """
@@ -41,6 +43,8 @@ def visit(
     f, steps = np.zeros(W.shape[1], W.dtype), np.empty(size, W.dtype)
     classes, moved, which = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     b, old, new = np.empty(size + PARTS), np.empty(size), np.empty(size)
+    if costs is not None:
+        weights, row = np.empty(size), np.empty(W.shape[1])
     if lists is not None:
         middle, n_hot = lists.middle, W.shape[0]
         w_start, w_length, w_cells, room = lists.start, lists.length, lists.cells, lists.counters[0]
@@ -78,10 +82,16 @@ def visit(
                 class_lists.add_scores(indices, data, mid, high, n_hot, w_start, w_length, w_cells, f)
             f_y = np.float64(f[y])
             f[y] = -np.inf
-            if costs is not None:
-                add_costs(costs, y, 1.0, f)
-            n, loss, held = candidates(f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
-            violation = violation_of(b, old, n, S0, K, C, largest_loss)
+            if costs is not None and costs.slack:
+                n, loss, held = slack_step.candidates(
+                    costs, y, f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old, weights, row
+                )
+                violation = slack_step.violation_of(b, weights, old, n, S0, K, C, largest_loss)
+            else:
+                if costs is not None:
+                    add_costs(costs, y, 1.0, f)
+                n, loss, held = candidates(f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
+                violation = violation_of(b, old, n, S0, K, C, largest_loss)
         else:
             n = m
             if most > 0:
@@ -99,12 +109,17 @@ def visit(
                 for t in range(n + 1):
                     b[t] = steps[t]
             f_y = b[n]
-            if costs is not None:
+            if costs is not None and costs.slack:
+                slack_step.weights_of(costs, y, classes, n, weights)
+            elif costs is not None:
                 for t in range(n):
                     b[t] += cost_of(costs, y, classes[t]) - 1.0
             for t in range(n):
                 b[t] = (1.0 - f_y + b[t]) / K + old[t] + S0
-        solve(b, n, C, S0, largest_loss, new)
+        if costs is not None and costs.slack:
+            slack_step.solve(b, weights, n, C, S0, largest_loss, new)
+        else:
+            solve(b, n, C, S0, largest_loss, new)
 
         # w_y += (sum of the changes) x, w_c -= change x
         count, own, square, kept, total = changes(old, new, n, classes, moved, steps, which)

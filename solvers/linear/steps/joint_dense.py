@@ -11,6 +11,7 @@ from numba import njit
 from solvers.labels.costs import Costs, add_costs, cost_of
 from solvers.linear.layouts import dense_simd
 from solvers.linear.layouts.dense_simd import DenseRows, dot, dots
+from solvers.linear.steps import slack_step
 from solvers.linear.steps.block_step import NEGLIGIBLE, candidates, certify_example, solve, violation_of
 from solvers.linear.visits import Progress, Task, Visits
 from solvers.numerics.array_types import Array, Floats, Ints32
@@ -55,6 +56,8 @@ def visit(
     f = np.full(-(-W.shape[0] // 16) * 16, -np.inf, W.dtype)
     classes = np.empty(size, np.int32)
     b, old, new = np.empty(size + PARTS), np.empty(size), np.empty(size)
+    if costs is not None:
+        weights, row = np.empty(size), np.empty(f.shape[0])
     for at in range(begin, end):
         if used[0] + n_classes > listed.shape[0]:
             return at
@@ -69,21 +72,33 @@ def visit(
             dots(W, X, i, f)
             f_y = np.float64(f[y])
             f[y] = -np.inf
-            if costs is not None:
-                add_costs(costs, y, 1.0, f)
-            n, loss, held = candidates(f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
+            if costs is not None and costs.slack:
+                n, loss, held = slack_step.candidates(
+                    costs, y, f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old, weights, row
+                )
+                violation = slack_step.violation_of(b, weights, old, n, S0, K, C, largest_loss)
+            else:
+                if costs is not None:
+                    add_costs(costs, y, 1.0, f)
+                n, loss, held = candidates(f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old)
+                violation = violation_of(b, old, n, S0, K, C, largest_loss)
             statistics.gap += C * loss - held
             statistics.losses += C * loss
-            statistics.violation = max(statistics.violation, violation_of(b, old, n, S0, K, C, largest_loss))
+            statistics.violation = max(statistics.violation, violation)
         else:
             n = m
             f_y, inverse = dot(W, y, X, i), 1.0 / K
             for t in range(m):
                 b[t] = (1.0 - f_y + dot(W, classes[t], X, i)) * inverse + old[t] + S0
-            if costs is not None:
+            if costs is not None and costs.slack:
+                slack_step.weights_of(costs, y, classes, n, weights)
+            elif costs is not None:
                 for t in range(m):
                     b[t] += (cost_of(costs, y, classes[t]) - 1.0) * inverse
-        solve(b, n, C, S0, largest_loss, new)
+        if costs is not None and costs.slack:
+            slack_step.solve(b, weights, n, C, S0, largest_loss, new)
+        else:
+            solve(b, n, C, S0, largest_loss, new)
 
         count, own, square, kept, total = 0, 0.0, 0.0, 0, 0.0
         for t in range(n):

@@ -1,4 +1,4 @@
-"""Costs of wrong answers as the margins of the machines with relative margins."""
+"""Costs of wrong answers in the machines with relative margins: as their margins, or as factors of their losses."""
 
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from solvers.registry import SOLVERS, parse_params
 
 METHODS = ("crammer_singer", "weston_watkins")
 everywhere = pytest.mark.parametrize("name", METHODS)
+both_ways = pytest.mark.parametrize("scaling", ["margin", "slack"])
 
 
 def on_tree(problem: Problem) -> Problem:
@@ -30,31 +31,34 @@ def trained(name, problem, **params):
     return steps, made.model(problem, steps[-1].state)
 
 
-def objective(name, problem, L, C, W):
+def objective(name, problem, L, C, W, scaling="margin"):
     """Of weights (k, d), by the matrix L of all costs."""
     F = problem.X @ W.T
     at = np.arange(len(F))
-    M = np.maximum(L[problem.y] - F[at, problem.y][:, None] + F, 0.0)
+    behind = F - F[at, problem.y][:, None]
+    costs = L[problem.y]
+    M = np.maximum(costs + behind, 0.0) if scaling == "margin" else costs * np.maximum(1.0 + behind, 0.0)
     M[at, problem.y] = 0.0
     losses = M.max(axis=1) if name == "crammer_singer" else M.sum(axis=1)
     return 0.5 * (W**2).sum() + C * losses.sum()
 
 
 @everywhere
+@both_ways
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("costs", ["tree", "table"])
-def test_the_primal_of_every_certificate_is_the_objective_with_the_costs_as_margins(name, dense, costs):
+def test_the_primal_of_every_certificate_is_the_objective_with_the_costs(name, scaling, dense, costs):
     problem = on_tree(small(n=80, density=1.0 if dense else 0.15))
     nodes = problem.tree.find(problem.classes)
     L = problem.tree.distance(nodes[:, None], nodes[None]) if costs == "tree" else cost_table(5)
     params = {"costs": "tree"} if costs == "tree" else COSTS
-    made = machine(name, C=0.7, tol=1e-6, **params)
+    made = machine(name, C=0.7, tol=1e-6, max_epochs=5000, cost_scaling=scaling, **params)
     checked, dual = 0, -np.inf
     for step in made.steps(problem):
         if np.isnan(step.primal):
             continue
         W = made.model(problem, step.state).coef
-        assert step.primal == pytest.approx(objective(name, problem, L, 0.7, W), rel=1e-9)
+        assert step.primal == pytest.approx(objective(name, problem, L, 0.7, W, scaling), rel=1e-9)
         assert dual - 1e-12 <= step.dual <= step.primal
         checked, dual = checked + 1, step.dual
     assert step.converged
@@ -62,10 +66,11 @@ def test_the_primal_of_every_certificate_is_the_objective_with_the_costs_as_marg
 
 
 @everywhere
-def test_costs_of_one_for_all_leave_every_bit_as_it_is(name):
+@both_ways
+def test_costs_of_one_for_all_leave_every_bit_as_it_is(name, scaling):
     problem = small(n=80)
     plain, _ = trained(name, problem, tol=1e-3)
-    priced, model = trained(name, problem, tol=1e-3, costs={"0": {"1": 1.0}})
+    priced, model = trained(name, problem, tol=1e-3, costs={"0": {"1": 1.0}}, cost_scaling=scaling)
     for array in plain[-1].state:
         np.testing.assert_array_equal(plain[-1].state[array], priced[-1].state[array])
     assert model.costs is not None
@@ -81,9 +86,62 @@ def test_costs_twice_as_large_at_half_the_c_make_weights_twice_as_large(name):
 
 
 @everywhere
-def test_a_training_in_slices_goes_on_to_the_same_bits(name):
+def test_losses_times_costs_are_those_of_half_the_costs_at_twice_the_c(name):
+    problem = small(n=60)
+    (*_, one), first = trained(
+        name, problem, tol=1e-7, C=1.0, costs={"0": {"1": 4.0}}, other_cost=2.0, cost_scaling="slack"
+    )
+    (*_, two), second = trained(name, problem, tol=1e-7, C=2.0, costs={"0": {"1": 2.0}}, cost_scaling="slack")
+    assert one.primal == pytest.approx(two.primal, rel=2e-7)
+    np.testing.assert_allclose(first.coef, second.coef, atol=2e-3)
+
+
+@everywhere
+@pytest.mark.parametrize("dense", [False, True])
+def test_equal_costs_as_factors_are_a_factor_of_c(name, dense):
+    problem = small(n=60, density=1.0 if dense else 0.2)
+    (*_, one), _ = trained(
+        name, problem, tol=1e-7, C=1.0, costs={"0": {"1": 3.0}}, other_cost=3.0, cost_scaling="slack"
+    )
+    (*_, two), _ = trained(name, problem, tol=1e-7, C=3.0)
+    assert one.primal == pytest.approx(two.primal, rel=2e-7)
+
+
+@everywhere
+def test_dual_variables_of_other_costs_start_a_training_within_their_bounds(name):
     problem = on_tree(small(n=80))
-    made = machine(name, tol=1e-4, costs="tree", bias=1.0)
+    dear, cheap = {"0": {"1": 50.0}}, {"0": {"1": 0.0, "2": 0.01}}
+    first = machine(name, costs=dear, cost_scaling="slack", tol=1e-4)
+    *_, last = first.steps(problem)
+    shares = first.dual_shares(problem, last.state)
+    second = machine(name, costs=cheap, cost_scaling="slack", tol=1e-6)
+    *_, warm = second.steps(problem, second.warm(problem, shares))
+    *_, cold = second.steps(problem)
+    assert warm.converged
+    assert warm.primal == pytest.approx(cold.primal, rel=2e-6)
+
+
+@everywhere
+@both_ways
+def test_answers_that_are_certain_are_those_of_the_optimum(name, scaling):
+    problem = small(n=120, d=30, density=0.3)
+    made = machine(name, tol=1e-5, cost_scaling=scaling, **COSTS)
+    *_, last = made.steps(problem)
+    model = made.model(problem, last.state)
+    reach = made.reach(problem, last.state, model, last.primal, last.dual)
+    _, best = trained(name, problem, tol=1e-9, cost_scaling=scaling, **COSTS)
+    second, first = np.sort(model.scores(problem.X), axis=1)[:, -2:].T
+    lengths = np.sqrt(np.asarray(problem.X.multiply(problem.X).sum(axis=1)).ravel())
+    certain = first - second > 2.0 * reach.of_classes[0] * lengths
+    assert certain.sum() > 60
+    np.testing.assert_array_equal(model.predict(problem.X)[certain], best.predict(problem.X)[certain])
+
+
+@everywhere
+@both_ways
+def test_a_training_in_slices_goes_on_to_the_same_bits(name, scaling):
+    problem = on_tree(small(n=80))
+    made = machine(name, tol=1e-4, costs="tree", bias=1.0, cost_scaling=scaling)
     steps = [replace(step, state={k: np.array(v) for k, v in step.state.items()}) for step in made.steps(problem)]
     middle = steps[len(steps) // 2]
     *_, last = made.steps(problem, middle.state)
@@ -92,20 +150,22 @@ def test_a_training_in_slices_goes_on_to_the_same_bits(name):
 
 
 @everywhere
-def test_the_order_of_classes_changes_nothing(name):
+@both_ways
+def test_the_order_of_classes_changes_nothing(name, scaling):
     problem = small(n=120, d=60, density=0.1)
-    steps, model = trained(name, problem, tol=1e-7, **COSTS)
+    steps, model = trained(name, problem, tol=1e-7, cost_scaling=scaling, **COSTS)
     order = np.array([3, 1, 4, 0, 2])
     other = Problem.check(problem.X, np.argsort(order)[problem.y], tuple(problem.classes[c] for c in order))
-    turned, its_model = trained(name, other, tol=1e-7, **COSTS)
+    turned, its_model = trained(name, other, tol=1e-7, cost_scaling=scaling, **COSTS)
     assert turned[-1].primal == pytest.approx(steps[-1].primal, rel=1e-6)
     np.testing.assert_allclose(its_model.coef, model.coef[order], atol=2e-3)
 
 
 @everywhere
-def test_a_path_in_c_starts_from_the_dual_variables_of_another(name):
+@both_ways
+def test_a_path_in_c_starts_from_the_dual_variables_of_another(name, scaling):
     problem = on_tree(small(n=80))
-    first = machine(name, tol=1e-5, C=0.1, costs="tree")
+    first = machine(name, tol=1e-5, C=0.1, costs="tree", cost_scaling=scaling)
     *_, last = first.steps(problem)
     second = first.at(1.0)
     *_, ended = second.steps(problem, second.rescaled(problem, last.state, 0.1))
@@ -114,13 +174,15 @@ def test_a_path_in_c_starts_from_the_dual_variables_of_another(name):
 
 
 @everywhere
-def test_rows_without_features_lose_the_largest_cost_or_the_sum(name):
+@both_ways
+def test_rows_without_features_lose_the_largest_cost_or_the_sum(name, scaling):
     base = small(n=40)
     X = base.X.toarray()
     X[[0, 7, 9]] = 0.0
     problem = Problem.check(X, base.y)
-    steps, model = trained(name, problem, tol=1e-6, **COSTS)
-    assert steps[-1].primal == pytest.approx(objective(name, problem, cost_table(5), 1.0, model.coef), rel=1e-9)
+    steps, model = trained(name, problem, tol=1e-6, cost_scaling=scaling, **COSTS)
+    found = objective(name, problem, cost_table(5), 1.0, model.coef, scaling)
+    assert steps[-1].primal == pytest.approx(found, rel=1e-9)
 
 
 @everywhere
@@ -144,6 +206,7 @@ def test_costs_that_make_no_sense_are_refused(name):
         ({"costs": {"a": {"b": 0.0}}, "other_cost": 0.0}, "all answers cost nothing"),
         ({"other_cost": 2.0}, "needs an object of costs"),
         ({"costs": "tree", "other_cost": 2.0}, "needs an object of costs"),
+        ({"cost_scaling": "slack"}, "cost_scaling needs costs"),
     ):
         with pytest.raises(ParamsError, match=detail):
             machine(name, **params)

@@ -203,3 +203,40 @@ def test_what_is_too_large_or_has_no_machine_is_refused():
         next(iter(SOLVERS["hard_margin"](parse_params("hard_margin", {"memory_mb": 1})).steps(small(n=3000))))
     with pytest.raises(ProblemError, match="names 1 label that no training row has"):
         next(iter(SOLVERS["hard_margin"](parse_params("hard_margin", {"class_weight": {"x": 1}})).steps(small())))
+
+
+# of the first, block ascent has to change dual variables by less than 1e-12 of them
+@every_loss
+@pytest.mark.parametrize("tol", [1e-7, 1e-9])
+def test_a_tolerance_near_the_precision_ends_certified_or_says_that_no_more_is_to_be_had(loss, tol):
+    for problem in (small(n=30, d=4, k=3, seed=5), small(d=60)):
+        last, model = trained(problem, loss=loss, tol=tol, max_epochs=10_000)
+        assert last.epoch < 1_000
+        assert last.converged or model.report["exhausted"] == 1.0
+        assert last.converged or not model.report["separable"]
+        # what is certified is as good as the precision allows
+        gap = 1.0 - (model.report["norm_bound"] / model.report["norm"]) ** 2
+        assert gap <= 1e-5
+
+
+def test_block_ascent_certifies_the_least_norm_at_the_tolerance_that_float64_allows():
+    last, model = trained(small(n=30, d=4, k=3, seed=5), tol=1e-7)
+    assert last.converged
+    assert "exhausted" not in model.report
+
+
+def test_what_is_not_certified_is_named_with_a_way_out():
+    uncertified = SOLVERS["hard_margin"].uncertified
+    problem = small(n=30, d=4, k=3, seed=5)
+    params = {"tol": 1e-9, "loss": "lee_lin_wahba"}
+    _, model = trained(problem, **params)
+    assert model.report["exhausted"] == 1.0
+    reason = uncertified(params, model.report)
+    assert reason.startswith("Not certified: the least norm (at least ")
+    assert reason.endswith("Float64 resolves no more on these rows: raise tol.")
+    method = SOLVERS["hard_margin"](parse_params("hard_margin", params | {"max_epochs": 6}))
+    *_, last = method.steps(problem)
+    reason = uncertified(params, method.model(problem, last.state).report)
+    assert "the least loss (only among weights of length" in reason
+    assert reason.endswith("use loss=crammer_singer, a larger tol, or lee_lin_wahba with a C of your choice.")
+    assert uncertified(params, {}) is None
