@@ -2,8 +2,8 @@
 
 Sigmoids fitted to all pairs of rows and labels are right on the whole, which improbable pairs dominate, and can be
 wrong by a factor where labels are probable. Each knot of the curve is the mean probability that was said of some pairs,
-and the share of them that are true: first of the most probable pairs, down to the twentieth that is true, then down to
-the thirtieth, the forty-fifth and so on, and down to nine tenths of the true ones. As the curve rises strictly, no
+and the share of them that are true: first of the most probable pairs, down to the thirtieth that is true, then down to
+the forty-fifth, the sixty-seventh and so on, and down to nine tenths of the true ones. As the curve rises strictly, no
 order changes.
 """
 
@@ -16,10 +16,8 @@ from scipy.special import expit, logit
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import Array, Bools, Floats, Ints
 
-FEWEST_TRUE, GROWTH = 20, 1.5
+FEWEST_TRUE, GROWTH = 30, 1.5
 _LAST = 0.9
-# pairs with the said probability that count beside those of a knot
-_PRIOR = 2.0
 _LEAST_SLOPE = 0.05
 
 
@@ -55,7 +53,7 @@ class CalibrationCurve(NamedTuple):
         sizes, right = sizes[there], right[there]
         claimed = np.bincount(knot, weights * expit(log_odds), n)[there] / sizes
         said = logit(np.clip(claimed, 1e-12, 1.0 - 1e-9))
-        observed = logit((right + _PRIOR * claimed + 1e-12) / (sizes + _PRIOR))
+        observed = logit((right + 1.0) / (sizes + 2.0))
         rising = isotonic_regression(observed - _LEAST_SLOPE * said, weights=right + 1.0).x + _LEAST_SLOPE * said
         apart = np.append(True, np.diff(said) > 1e-6)
         return cls(said[apart], rising[apart]) if apart.sum() > 1 else cls()
