@@ -22,7 +22,8 @@ import numpy as np
 import orjson
 from scipy.sparse import csr_matrix
 
-from app.datasets.schemas import EXTENSIONS, ImportOptions
+from app.datasets.formats import EXTENSIONS, FORMATS
+from app.datasets.schemas import ImportOptions
 from app.formats.archives import Archive
 from app.formats.detection import binary_format
 from app.formats.label_sets import LabelSets
@@ -31,7 +32,6 @@ from app.formats.matrix import MAX_INDEX
 from app.formats.npz_arrays import read_arrays
 from app.formats.npz_matrix import SPARSE, sparse_matrix
 from app.formats.plain_file import MostUnpacked, plain_file
-from app.formats.registry import FORMATS
 from app.formats.svmlight import read_rows
 from app.formats.table import FormatError, Parsed, Problems, row_error, shorten
 from app.formats.text_rows import TextRows
@@ -42,7 +42,7 @@ _LABELS = re.compile(r"(?:^|[._-])(?:y|lbl|labels?)(?:[._-]|$)", re.IGNORECASE)
 _NAMES = re.compile(r"^output-items\b|label[-_]?names", re.IGNORECASE)
 _ROLES = ("features", "labels", "names")
 _PACKED = re.compile(r"\.(?:gz|bz2|xz|zst)$", re.IGNORECASE)
-_ENDINGS = frozenset({"", "txt", *EXTENSIONS}) - {"arff", "zip", "tar", "tgz", "mrc", "marc", "marcxml"}
+_ENDINGS = {"", "txt"} | {ending for ending, name in EXTENSIONS.items() if name not in ("arff", "archive", "marc")}
 _COUNTS = re.compile(rb"(\d{1,15}) +(\d{1,15})\s*")
 _HEAD_BYTES = 1 << 16
 # the raw texts of the Extreme Classification Repository

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings, target
 from hypothesis import strategies as st
 
+from app.datasets.formats import FORMATS
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.registry import HIERARCHY_FORMATS, parse_hierarchy
-from app.formats.registry import FORMATS, parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError
 from app.hierarchies.schemas import HierarchyOptions
 

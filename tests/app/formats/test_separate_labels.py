@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix, save_npz
 
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 
 X = np.array([[0, 1.5, 0], [0, 0, 0], [2, 0, 3]])
