@@ -140,6 +140,22 @@ def test_numbers_of_flat_json_need_no_features_key(tmp_path: Path) -> None:
     np.testing.assert_array_equal(parsed.X.toarray(), [[1, 0], [2.5, 1]])
 
 
+def test_a_misspelt_key_of_features_is_one_error(tmp_path: Path) -> None:
+    rows = (
+        b'{"label": "a", "features": {"width": 2}}\n' + b'{"label": "b", "features": {"heigth": 1, "width": 2}}\n' * 3
+    )
+    given = {"number_columns": ("height", "width")}
+    with pytest.raises(FormatError) as refused:
+        read(tmp_path, rows, "jsonl", ImportOptions.model_validate(given))
+    (error,) = refused.value.report
+    assert (error.row, error.column, error.cause) == (2, "heigth", "unknown_key")
+    assert error.detail == "features of 3 rows have the key 'heigth', which no option names; did you mean 'height'?"
+    for way in ({"ignore_columns": ("heigth",)}, {"other_columns": "ignore"}):
+        X = read(tmp_path, rows, "jsonl", ImportOptions.model_validate(given | way)).X
+        assert X is not None
+        assert X.toarray().tolist() == [[0, 2]] * 4
+
+
 def test_a_table_may_have_lists_of_numbers(tmp_path: Path) -> None:
     rows = [{"label": "a", "v": [1.0, 2.0], "c": "x"}, {"label": "b", "v": [0.0, 3.0], "c": "y"}]
     options = ImportOptions(number_columns=("v",), category_columns=("c",))
