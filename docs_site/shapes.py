@@ -4,48 +4,19 @@ from pathlib import Path
 from typing import Any
 
 from app.datasets.formats import FORMATS
-from app.datasets.formats.format import Reference, Shape
+from app.datasets.formats.format import Reference
 from app.datasets.schemas import ImportOptions
+from app.descriptions import Shape
 from app.formats.detection import declared_format
-from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.parsing import parse_hierarchy
 from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
+from app.hierarchies.formats import FORMATS as HIERARCHY_FORMATS
 from app.hierarchies.schemas import HierarchyOptions
 from app.plurals import counted
 from docs_site.markdown import table
 
 CORPUS = Path(__file__).parents[1] / "tests" / "corpus"
-
-
-HIERARCHIES = (
-    Shape("edges: child, parent", "good.csv"),
-    Shape("Eurostat's tables: code, parent, description", "names.csv"),
-    Shape("a list of codes and titles", "flat.csv"),
-    Shape("Annif: vocabulary in TSV", "annif_uris.csv"),
-    Shape("Annif: vocabulary in CSV", "annif_names.csv"),
-    Shape("nested JSON", "good.json"),
-    Shape("JSON with `name` and `children`, as D3 has it", "children.json"),
-    Shape("dotted paths", "good.paths"),
-    Shape("Google's product taxonomy", "products.paths"),
-    Shape("Shopify's product taxonomy", "gid.paths"),
-    Shape("LSHTC: `cat_hier.txt`", "good.lshtc"),
-    Shape("RCV1: topics", "names.rcv1"),
-    Shape("SKOS: Turtle", "good.skos"),
-    Shape("SKOS: RDF/XML", "xml.skos"),
-    Shape("SKOS: N-Triples", "triples.skos", {"syntax": "nt"}),
-    Shape("OBO", "good.obo"),
-    Shape("ICD: ClaML", "good.claml"),
-    Shape("Clus: hierarchy in an ARFF header", "good.arff"),
-    Shape("MARCXML: authority records", "good.marc"),
-    Shape("MARC 21: authority records", "iso.marc"),
-    Shape("MeSH: descriptors", "good.mesh", {"tree": "first"}),
-    Shape("ISCO: codes that begin with their parents", "good.codes"),
-    Shape("NACE, ISIC, CPA: sections and divisions", "sections.codes"),
-    Shape("NAICS: ranges of sectors", "ranges.codes"),
-    Shape("UNSPSC: pairs of digits", "pairs.codes"),
-    Shape("CPV: digits", "digits.codes", {"name_field": "EN", "code_lengths": "2,3,4,5,6,7,8"}),
-    Shape("GS1 GPC: columns for each level", "levels.codes"),
-)
 
 
 def formats() -> str:
@@ -58,10 +29,16 @@ def formats() -> str:
     return table(header, rows)
 
 
+def hierarchy_formats() -> str:
+    """A Markdown table of the formats of hierarchies."""
+    rows = [(f"`{each.name}`", each.holds, each.top) for each in HIERARCHY_FORMATS.values()]
+    return table(("format", "holds", "the top is"), rows)
+
+
 def shapes() -> str:
     """Markdown tables of all shapes: what is read of each, and the options that it requires."""
     datasets = [(each.of, *dataset_cells(each)) for format in FORMATS.values() for each in format.shapes]
-    trees = [(each.of, *hierarchy_cells(each)) for each in HIERARCHIES]
+    trees = [(each.of, *hierarchy_cells(each)) for format in HIERARCHY_FORMATS.values() for each in format.shapes]
     header = "shape", "format", "required options", "read"
     return f"**Datasets**\n\n{table(header, datasets)}\n**Label trees and vocabularies**\n\n{table(header, trees)}"
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from app.datasets.column_names import is_named_text
 from app.datasets.formats import FORMATS
-from app.datasets.formats.format import loaded
 from app.datasets.schemas import ImportOptions
+from app.descriptions import loaded
 from app.formats.columns import indicator_columns, named_columns
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import row_error

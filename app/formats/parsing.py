@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from app.datasets.formats import FORMATS
-from app.datasets.formats.format import loaded
 from app.datasets.recipe_schemas import TableColumns
 from app.datasets.schemas import ImportOptions
+from app.descriptions import loaded
 from app.formats.detection import check_format
 from app.formats.indicator_columns import as_numbers, with_indicator_labels
 from app.formats.inference import inferred

@@ -7,20 +7,13 @@ only within its functions, or names a function of another module.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib import import_module
-from pkgutil import iter_modules
 from types import MappingProxyType
 
 from app.datasets.formats.format import Format
-
-
-def _described() -> Iterable[Format]:
-    for module in iter_modules(__path__, f"{__name__}."):
-        yield from (each for each in vars(import_module(module.name)).values() if isinstance(each, Format))
-
+from app.descriptions import described
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
-    {each.name: each for each in sorted(_described(), key=lambda each: each.name)}
+    {each.name: each for each in sorted(described(__name__, Format), key=lambda each: each.name)}
 )
 # names of formats by extension
 EXTENSIONS: dict[str, str] = {extension: each.name for each in FORMATS.values() for extension in each.extensions}

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.datasets.formats.delimited import cells_of
-from app.datasets.formats.format import Format, Reference, Shape
+from app.datasets.formats.format import Format, Reference
+from app.descriptions import Shape
 
 if TYPE_CHECKING:
     from app.datasets.schemas import ImportOptions

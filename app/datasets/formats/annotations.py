@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.datasets.formats.delimited import cells_of
-from app.datasets.formats.format import Format, Reference, Shape
+from app.datasets.formats.format import Format, Reference
+from app.descriptions import Shape
 
 # what Label Studio's JSON-MIN and CSV have of each annotation
 MIN = frozenset({"annotator", "annotation_id", "lead_time"})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.datasets.formats.format import Format, Reference, Shape
+from app.datasets.formats.format import Format, Reference
+from app.descriptions import Shape
 
 
 def _begins(head: bytes) -> bool:

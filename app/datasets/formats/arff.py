@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.datasets.formats.format import Format, Reference, Shape
+from app.datasets.formats.format import Format, Reference
+from app.descriptions import Shape
 
 
 def _is_arff(lines: Sequence[str], labels: frozenset[str]) -> bool:

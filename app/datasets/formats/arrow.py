@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.datasets.formats.format import TABLE, Columns, Format, Reference, Shape
+from app.datasets.formats.format import TABLE, Columns, Format, Reference
+from app.descriptions import Shape
 
 _REFERENCE = Reference(
     "texts; or columns of numbers, or of lists of equally many (`v` becomes `v.0`, `v.1`, ...); or lists `indices` and "

@@ -6,7 +6,8 @@ import csv
 import io
 from collections.abc import Sequence
 
-from app.datasets.formats.format import TABLE, Columns, Format, Reference, Shape
+from app.datasets.formats.format import TABLE, Columns, Format, Reference
+from app.descriptions import Shape
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 

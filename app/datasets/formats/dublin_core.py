@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from app.datasets.formats.format import RECORDS, Format, Reference, Shape
+from app.datasets.formats.format import RECORDS, Format, Reference
+from app.descriptions import Shape
 
 _NAMESPACE = re.compile(r"http://purl\.org/dc/(?:elements/1\.[01]|terms)/")
 _TITLE = re.compile(r"<(?:[\w.-]+:)?title[\s>]|\s[\w.-]+:title=")

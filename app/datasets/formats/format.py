@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from app.descriptions import Shape, loaded
 
 if TYPE_CHECKING:
     from app.datasets.schemas import ImportOptions
@@ -34,25 +35,6 @@ class Reference:
     label: str
     split: str = "none"
     weight: str = "none"
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A shape in which programs write the format.
-
-    Attributes
-    ----------
-    of : str
-        The program or the shape.
-    file : str
-        A file in tests/corpus/datasets, whose ending is the name of the format.
-    options : mapping
-        The import options that it requires.
-    """
-
-    of: str
-    file: str
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -91,6 +73,7 @@ class Format:
         The import options that it supports beside those of all formats.
     reference : Reference
     shapes : sequence of Shape
+        Files in tests/corpus/datasets.
     extensions : sequence of str
         Without the dot. The content decides for other extensions.
     recognises : callable, optional
@@ -134,10 +117,3 @@ class Format:
         parser = loaded(self.parser)
         parsed: Parsed = parser(path, options) if self.is_text else parser(path, options, most)
         return parsed
-
-
-def loaded(reference: str) -> Callable[..., Any]:
-    """The function that ``module:function`` names."""
-    module, _, function = reference.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from app.datasets.formats.format import COLUMNS, Columns, Format, Reference, Shape
+from app.datasets.formats.format import COLUMNS, Columns, Format, Reference
+from app.descriptions import Shape
 
 _OBJECT = re.compile(r"\s*(?:\{|\[\s*\{)")
 _RAW_XMC = {

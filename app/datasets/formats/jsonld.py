@@ -6,7 +6,8 @@ import json
 import re
 from collections.abc import Sequence
 
-from app.datasets.formats.format import RECORDS, Format, Reference, Shape
+from app.datasets.formats.format import RECORDS, Format, Reference
+from app.descriptions import Shape
 
 _OBJECT = re.compile(r"\s*(?:\[\s*){0,2}(?=\{)")
 _FIRST_KEY = re.compile(r'\{\s*"@(?:context|graph|id|type)"')

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from app.datasets.formats.format import RECORDS, Format, Reference, Shape
+from app.datasets.formats.format import RECORDS, Format, Reference
+from app.descriptions import Shape
 
 LEADER = re.compile(r"\d{5}[\x20-\x7e]{5}22\d{5}[\x20-\x7e]{3}45")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from app.datasets.formats.format import Format, Reference, Shape
+from app.datasets.formats.format import Format, Reference
+from app.descriptions import Shape
 
 _ROW = re.compile(r"\S+(?:\s+(?:qid|cost|\d+):\S+)+\s*(?:#.*)?")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.datasets.formats.format import TABLE, Columns, Format, Reference, Shape
+from app.datasets.formats.format import TABLE, Columns, Format, Reference
+from app.descriptions import Shape
 
 # names of the first entries that Excel, openpyxl, XlsxWriter, LibreOffice and Google write
 _OFFICE = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"xl/", b"word/")

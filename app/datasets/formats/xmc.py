@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.datasets.formats.format import Format, Reference, Shape
+from app.datasets.formats.format import Format, Reference
+from app.descriptions import Shape
 from app.plurals import counted
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from scipy.io import arff as scipy_arff
 
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
-from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.parsing import parse_hierarchy
 from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 

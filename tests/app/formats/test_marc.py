@@ -10,7 +10,7 @@ import pytest
 from app.datasets.client import format_of
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
-from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.parsing import parse_hierarchy
 from app.formats.marc8 import decode_marc8
 from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed

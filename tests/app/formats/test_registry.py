@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.datasets.formats import FORMATS
-from app.datasets.formats.format import Format, loaded
+from app.datasets.formats.format import Format
 from app.datasets.schemas import DatasetFormat, ImportOptions
+from app.descriptions import loaded
 from app.formats.detection import declared_format
 from app.formats.parsing import parse
 from app.formats.table import FormatError
