@@ -1,7 +1,5 @@
 """Exports of annotation tools, which are recognised by their keys."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

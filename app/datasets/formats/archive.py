@@ -1,7 +1,5 @@
 """Archives of several files that are one dataset."""
 
-from __future__ import annotations
-
 from app.datasets.formats.format import Format, Reference
 from app.descriptions import Shape
 

@@ -1,7 +1,5 @@
 """ARFF, as Weka, Meka and Clus write it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from app.datasets.formats.format import Format, Reference

@@ -1,7 +1,5 @@
 """Parquet and Arrow: tables of typed columns."""
 
-from __future__ import annotations
-
 from app.datasets.formats.format import TABLE, Columns, Format, Reference
 from app.descriptions import Shape
 

@@ -1,7 +1,5 @@
 """CSV and TSV: a header, then rows of cells."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

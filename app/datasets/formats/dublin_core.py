@@ -1,7 +1,5 @@
 """Dublin Core as XML: bibliographic records."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """JSON: one object per line, or an array of objects."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """JSON-LD of schema.org or Dublin Core: bibliographic records."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

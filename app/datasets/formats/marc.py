@@ -1,7 +1,5 @@
 """MARC 21 (ISO 2709) and MARCXML: bibliographic records."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """NumPy's NPZ: arrays of features or texts, and of labels."""
 
-from __future__ import annotations
-
 from app.datasets.formats.format import Format, Reference
 from app.descriptions import Shape
 

@@ -1,7 +1,5 @@
 """svmlight and LIBSVM: a label and `index:value` pairs on each line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Workbooks of Excel and LibreOffice, of which one sheet is read."""
 
-from __future__ import annotations
-
 from app.datasets.formats.format import TABLE, Columns, Format, Reference
 from app.descriptions import Shape
 

@@ -1,7 +1,5 @@
 """A classification in XML, such as ICD."""
 
-from __future__ import annotations
-
 from app.descriptions import Shape
 from app.hierarchies.formats.format import Format
 

@@ -1,7 +1,5 @@
 """Codes that say their parents."""
 
-from __future__ import annotations
-
 from app.descriptions import Shape
 from app.hierarchies.formats.format import Format
 

@@ -1,7 +1,5 @@
 """A table of edges, or a flat list, as CSV or in a workbook."""
 
-from __future__ import annotations
-
 from app.descriptions import Shape
 from app.hierarchies.formats.format import Format
 

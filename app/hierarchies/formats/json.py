@@ -1,7 +1,5 @@
 """Nested objects and lists of JSON."""
 
-from __future__ import annotations
-
 from app.descriptions import Shape
 from app.hierarchies.formats.format import Format
 

@@ -1,7 +1,5 @@
 """Authority records in MARC 21 or MARCXML."""
 
-from __future__ import annotations
-
 from app.descriptions import Shape
 from app.hierarchies.formats.format import Format
 

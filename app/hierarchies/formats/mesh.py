@@ -1,7 +1,5 @@
 """MeSH's descriptors in XML."""
 
-from __future__ import annotations
-
 from app.descriptions import Shape
 from app.hierarchies.formats.format import Format
 

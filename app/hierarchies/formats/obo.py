@@ -1,7 +1,5 @@
 """The terms of an ontology."""
 
-from __future__ import annotations
-
 from app.descriptions import Shape
 from app.hierarchies.formats.format import Format
 

@@ -1,7 +1,5 @@
 """Paths from the top, one per line."""
 
-from __future__ import annotations
-
 from app.descriptions import Shape
 from app.hierarchies.formats.format import Format
 

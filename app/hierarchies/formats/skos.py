@@ -1,7 +1,5 @@
 """A thesaurus in RDF."""
 
-from __future__ import annotations
-
 from app.descriptions import Shape
 from app.hierarchies.formats.format import Format
 
