@@ -221,10 +221,7 @@ def _features(path: Path, name: str, with_labels: bool, options: ImportOptions, 
     rows = TextRows()
     for number, line in enumerate(_lines(path), 1):
         rows.add(line, (), "", number)
-    parsed = rows.build()
-    if parsed is None:
-        raise row_error(1, f"'{shorten(name)}' is empty")
-    return parsed
+    return rows.build()
 
 
 def _own_labels(path: Path, format: str, options: ImportOptions, most: MostUnpacked) -> str | None:

@@ -14,7 +14,6 @@ from app.descriptions import Shape
 
 
 def parse(path, options):
-    from app.formats.table import row_error
     from app.formats.text_rows import TextRows
 
     rows = TextRows()
@@ -24,10 +23,7 @@ def parse(path, options):
             rows.add(text, [label], "", number)
         else:
             rows.problems.add(number, "expected a label, a bar and a text")
-    parsed = rows.build()
-    if parsed is None:
-        raise row_error(1, "the file is empty")
-    return parsed
+    return rows.build()
 
 
 BARS = Format(
