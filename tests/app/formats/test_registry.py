@@ -101,6 +101,11 @@ def test_a_description_is_whole(format: Format) -> None:
     assert {shape.file.rpartition(".")[2] for shape in format.shapes} == {format.name}
 
 
+def test_rows_of_tables_have_the_same_columns_and_those_of_json_lines_need_not() -> None:
+    tables = {name for name, format in FORMATS.items() if format.is_table}
+    assert tables == {"csv", "tsv", "xlsx", "ods", "parquet", "arrow"}
+
+
 @pytest.mark.parametrize(
     ("content", "detail"),
     [
