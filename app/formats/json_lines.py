@@ -278,10 +278,9 @@ class _Reader:
         if type(features) is not dict:
             raise RefusedError(f"{type_name(features)}, expected an object of names and numbers", "features")
         others = features.keys() - self._known
-        if self._read_keys is None:
-            for key in others.difference(self._ignored):
-                first, n_rows = self._unknown.get(key, (line, 0))
-                self._unknown[key] = first, n_rows + 1
+        for key in others.difference(self._ignored):
+            first, n_rows = self._unknown.get(key, (line, 0))
+            self._unknown[key] = first, n_rows + 1
         for key in others:
             del features[key]
         return row | self._zeros | features
