@@ -45,7 +45,7 @@ def make(path: Path, n_bytes: int, query: str = "", comment: str = "") -> None:
 
 def read_here(path: str) -> tuple[float, float, int]:
     """Processor seconds, bytes above the arrays at the peak, entries."""
-    from app.formats.registry import parse
+    from app.formats.parsing import parse
 
     with _small() as small:
         parse(small, "svmlight")
@@ -58,7 +58,7 @@ def read_here(path: str) -> tuple[float, float, int]:
 
 def imported(path: str) -> tuple[float, float, int]:
     """As :func:`read_here`, with the statistics that an import job takes of the rows."""
-    from app.formats.registry import parse
+    from app.formats.parsing import parse
     from app.store.row_statistics import statistics_of
 
     with _small() as small:
@@ -83,7 +83,7 @@ def read_there(path: str) -> tuple[float, float, int]:
     return seconds, peak_bytes() - before - X.data.nbytes - X.indices.nbytes, X.nnz
 
 
-OURS = "from app.formats.registry import parse; parse(Path(sys.argv[1]), 'svmlight')"
+OURS = "from app.formats.parsing import parse; parse(Path(sys.argv[1]), 'svmlight')"
 THEIRS = "from sklearn.datasets import load_svmlight_file; load_svmlight_file(sys.argv[1])"
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import dump_svmlight_file
 
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from benchmarks import largest_peers, largest_service
 from benchmarks.largest_peers import HELD_OUT, ROWS, SHAPE
 from benchmarks.processes import apart, peak_bytes

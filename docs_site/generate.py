@@ -12,7 +12,7 @@ from docs_site.equations import equations
 from docs_site.parameters import parameters
 from docs_site.routes import routes
 from docs_site.settings import settings
-from docs_site.shapes import shapes
+from docs_site.shapes import formats, hierarchy_formats, shapes
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES: dict[str, tuple[str, Callable[[], str]]] = {
@@ -20,6 +20,8 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     "reference/cli.md": ("commands", commands),
     "reference/api.md": ("routes", routes),
     "reference/parameters.md": ("parameters", parameters),
+    "reference/formats.md": ("formats", formats),
+    "reference/hierarchies.md": ("hierarchy-formats", hierarchy_formats),
     "reference/file-shapes.md": ("shapes", shapes),
     "explanation/mathematics/equations.md": ("equations", equations),
 }

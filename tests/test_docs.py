@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.config import Settings
-from app.formats.registry import FORMATS
 from app.jobs.routes import list_solvers
 from benchmarks import pictures
-from docs_site import commands, equations, formulas, generate, links, parameters, routes, settings, shapes
+from docs_site import commands, equations, formulas, generate, links, parameters, routes, settings
 from solvers.registry import SOLVERS
 
 ROOT = Path(__file__).parent.parent
@@ -93,14 +92,6 @@ def test_every_method_is_named_in_the_index_of_methods() -> None:
     page = (ROOT / "docs/methods/index.md").read_text()
     missing = [name for name in SOLVERS if f"`{name}`" not in page]
     assert missing == [], "docs/methods/index.md does not name these methods"
-
-
-def test_every_format_of_datasets_is_in_the_tables_of_formats_and_of_shapes() -> None:
-    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/reference/formats.md").read_text(), re.MULTILINE)
-    named = {name for row in rows for name in re.findall("`(.*?)`", row)}
-    assert set(FORMATS) - named == set(), "the table in docs/reference/formats.md has no row of these formats"
-    shown = {shape.file.rpartition(".")[2] for shape in shapes.DATASETS}
-    assert set(FORMATS) - shown == set(), "DATASETS in docs_site/shapes.py has no file of these formats"
 
 
 @pytest.mark.slow

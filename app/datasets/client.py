@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 
 from pydantic import PrivateAttr, TypeAdapter
 
+from app.datasets.formats import EXTENSIONS, FORMATS
 from app.datasets.schemas import (
-    EXTENSIONS,
     MOST_SAMPLE_BYTES,
     SAMPLE_BYTES,
-    WHOLE_FORMATS,
     DatasetFormat,
     DatasetRows,
     DatasetVersion,
@@ -41,11 +40,7 @@ from app.schemas import Page, ProblemDocument
 _VERSIONS = TypeAdapter(list[DatasetVersion])
 COMPRESSED = (".gz", ".bz2", ".zst", ".xz")
 _HEAD_BYTES = 1 << 18
-# keys in the exports of annotation tools and in JSON-LD, of which the content is the judge
-_JUDGED = (
-    b"annotation_id", b'"annotation', b'"responses"', b'"Comments"', b'"comments"',
-    b'"@context"', b'"@graph"', b'"@id"',
-)  # fmt: skip
+_LABELS = frozenset({ImportOptions().label_column})
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -193,7 +188,8 @@ class Datasets(Resource):
         """
         file = Path(path)
         n_bytes = SAMPLE_BYTES
-        if (format or EXTENSIONS.get(file.suffix.lower().removeprefix("."))) in WHOLE_FORMATS:
+        known = format or EXTENSIONS.get(file.suffix.lower().removeprefix("."))
+        if known is not None and not FORMATS[known].is_text:
             n_bytes = MOST_SAMPLE_BYTES
             if file.stat().st_size > n_bytes:
                 detail = f"{file.name} is larger than {n_bytes >> 20} MiB: name its columns by options"
@@ -368,11 +364,11 @@ class Datasets(Resource):
 def format_of(path: Path) -> DatasetFormat | None:
     """The format of a file by its extension; None if the content must decide, as for Annif's .tsv corpora."""
     found = EXTENSIONS.get(path.with_name(plain_name(path)).suffix.lower().removeprefix("."))
-    if found == "tsv" and b"\t<" in beginning(path).partition(b"\n")[0]:
-        return None
-    if found in ("csv", "jsonl") and any(key in beginning(path) for key in _JUDGED):
-        return None
-    return found
+    if found is None or FORMATS[found].columns is None or not FORMATS[found].is_text:
+        return found
+    lines = [line for line in beginning(path).decode("utf-8-sig", "replace").splitlines() if line.strip()]
+    others = (each.recognises for each in FORMATS.values() if each.columns is None and each.recognises is not None)
+    return None if lines and any(recognises(lines, _LABELS) for recognises in others) else found
 
 
 def beginning(path: Path) -> bytes:

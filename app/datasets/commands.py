@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -13,16 +13,17 @@ from app.command_line.output import Json, console, fail, option, options_of, pri
 from app.command_line.output import number as rounded
 from app.datasets.client import name_of
 from app.datasets.correction_files import corrections_in
+from app.datasets.formats import FORMATS
 from app.datasets.label_columns import chosen_label_column, print_columns, proposed_options, shows_columns, with_options
 from app.datasets.recipe_schemas import ColumnSummary
-from app.datasets.schemas import Dataset, DatasetFormat, DatasetRow, FromUpload, ImportOptions, NewRows
+from app.datasets.schemas import Dataset, DatasetRow, FromUpload, ImportOptions, NewRows
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.remote.errors import ClientError
 from app.remote.files import is_address
 
 datasets = typer.Typer(help="Upload and manage datasets.", no_args_is_help=True)
 
-_FORMAT = f"{', '.join(get_args(DatasetFormat))}; default: detected from the file's extension or content."
+_FORMAT = f"{', '.join(FORMATS)}; default: detected from the file's extension or content."
 _RESUME = "Resume the interrupted upload of this file; the error message shows the id."
 
 Ref = Annotated[str, typer.Argument(metavar="DATASET", help="Name or id.")]
@@ -59,7 +60,7 @@ def upload(
     out = console(json)
     if is_address(path):
         with out.status("The service is fetching the file"):
-            made = connect().datasets.upload(path, name, cast(DatasetFormat | None, format), progress=False, **options)
+            made = connect().datasets.upload(path, name, format, progress=False, **options)
             _show(made.wait(progress=False) if wait else made, json)
         return
     label_files = {"labels": labels, "label_names": label_names}
@@ -83,9 +84,7 @@ def _upload_file(
         options["label_column"] = labels
     client = connect()
     with out.status("Uploading"):
-        dataset = client.datasets.upload(
-            path, name or name_of(path), cast(DatasetFormat | None, format), progress=False, **label_files, **options
-        )
+        dataset = client.datasets.upload(path, name or name_of(path), format, progress=False, **label_files, **options)
         if wait:
             dataset.wait(progress=False)
         statistics = client.datasets.statistics(dataset.id) if wait else None
@@ -107,7 +106,7 @@ def columns(
     **options: str | bool | list[str] | None,
 ) -> None:
     """Propose a role for each column of a table; nothing is uploaded to a dataset."""
-    found = connect().datasets.propose_columns(path, cast(DatasetFormat | None, format), **options)
+    found = connect().datasets.propose_columns(path, format, **options)
     if json:
         print_json(found)
         return
@@ -136,9 +135,7 @@ def append(
     options["resume"] = resume
     client = connect()
     with out.status("Uploading"):
-        job = client.datasets.append(
-            dataset, path, cast(Any, part), cast(DatasetFormat | None, format), progress=False, **options
-        )
+        job = client.datasets.append(dataset, path, cast(Any, part), format, progress=False, **options)
         if wait:
             job.wait(progress=False)
         body = client.datasets.get(dataset)

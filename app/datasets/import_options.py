@@ -1,10 +1,10 @@
 """Import options: resolved and checked before the file is read."""
 
+from app.datasets.formats import FORMATS
 from app.datasets.recipe_schemas import TITLE_AND_BODY, TextRecipe, stem_language, stop_language
 from app.datasets.schemas import ImportOptions
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
-from app.formats.registry import FORMATS
 
 # why a format may not support an option
 _REASONS = {
@@ -37,17 +37,12 @@ _REASONS = {
 }
 
 
-_WITHOUT_TEXTS = frozenset({"svmlight", "xmc", "npz"})
-
-
 def formats_of(name: str) -> frozenset[str]:
     """Return the formats that support an option."""
     return frozenset(format for format in FORMATS if _supports(format, name))
 
 
 def _supports(format: str, name: str) -> bool:
-    if name == "languages":
-        return format not in _WITHOUT_TEXTS
     return name not in _REASONS or name in FORMATS[format].options
 
 
@@ -79,16 +74,9 @@ def check_options(options: ImportOptions, format: str) -> None:
             "weight_column and label_column must differ",
             [Item("one column cannot hold both labels and weights", "/weight_column")],
         )
-    if format == "svmlight" and options.label_separator not in (None, ","):
-        detail = "svmlight: labels are separated by commas"
-        raise InvalidInput("the format does not support this separator", [Item(detail, "/label_separator")])
-    if format == "fasttext" and options.label_separator not in (None, " "):
-        detail = "fasttext: labels are separated by blanks"
-        raise InvalidInput("the format does not support this separator", [Item(detail, "/label_separator")])
-    if format == "tsv" and options.delimiter not in (None, "tab"):
-        raise InvalidInput(
-            "the format does not support this delimiter", [Item("tsv: cells are separated by tabs", "/delimiter")]
-        )
+    for name, (only, reason) in FORMATS[format].fixed.items():
+        if getattr(options, name) not in (None, only):
+            raise InvalidInput(f"{format} supports only one {name}", [Item(f"{format}: {reason}", f"/{name}")])
 
 
 # a language that fewer of the texts are in is not the language of any

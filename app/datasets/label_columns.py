@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 import typer
 from rich.console import Console
@@ -15,11 +14,10 @@ from app.client import Client
 from app.command_line.output import table
 from app.datasets.client import plain_name
 from app.datasets.column_names import labels_by_name
+from app.datasets.formats import EXTENSIONS, FORMATS
+from app.datasets.formats.delimited import DELIMITERS
 from app.datasets.schemas import (
-    EXTENSIONS,
     MOST_SAMPLE_BYTES,
-    WHOLE_FORMATS,
-    DatasetFormat,
     ImportOptions,
     ProposedColumns,
 )
@@ -29,10 +27,8 @@ Options = Mapping[str, str | bool | list[str] | None]
 
 _MOST_BYTES = 1 << 20
 _ENDINGS = (".csv", ".tsv")
-_DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 _ANNIF = {"text", "subject_uris"}
 _SHOWN = 8
-_TABLES = ("csv", "tsv", "jsonl", "parquet", "arrow", "xlsx", "ods")
 # a person who gives one of these knows the columns
 _KNOWING = (
     "label_column", "label_columns", "unlabelled", "resume", "weight_column", "text_columns", "text_fields",
@@ -49,8 +45,10 @@ def shows_columns(path: Path, format: str | None, options: Options) -> bool:
     if not at_terminal() or any(options.get(name) for name in _KNOWING):
         return False
     ending = Path(plain_name(path)).suffix.lower().removeprefix(".")
-    format = format or EXTENSIONS.get(ending, "csv")
-    return format in _TABLES and (format not in WHOLE_FORMATS or path.stat().st_size <= MOST_SAMPLE_BYTES)
+    known = FORMATS.get(format or EXTENSIONS.get(ending, "csv"))
+    if known is None or known.columns is None:
+        return False
+    return known.is_text or path.stat().st_size <= MOST_SAMPLE_BYTES
 
 
 def proposed_options(
@@ -61,16 +59,15 @@ def proposed_options(
     Options that are given win. There are none where the service finds no columns: the import then says what is wrong
     with the file.
     """
-    known = cast(DatasetFormat | None, format)
     try:
-        found = client.datasets.propose_columns(path, known, **options)
+        found = client.datasets.propose_columns(path, format, **options)
         print_columns(found, out)
         if found.doubt is not None:
             typer.echo(f"{found.doubt} (--unlabelled reads rows without labels)", err=True)
             indicators = [column.name for column in found.columns if column.role == "indicator"]
             label = _asked([column.name for column in found.columns], found.label_column, indicators)
             chosen = {"label_columns": indicators} if label == _INDICATORS else {"label_column": label}
-            found = client.datasets.propose_columns(path, known, **{**options, **chosen})
+            found = client.datasets.propose_columns(path, format, **{**options, **chosen})
     except InvalidInputError:
         return {}
     added = {name: value for name, value in found.options.items() if options.get(name) is None}
@@ -168,7 +165,7 @@ def _header(path: Path, options: Options) -> Sequence[str]:
     try:
         with path.open("rb") as file:
             line = file.readline(_MOST_BYTES).decode(str(options.get("encoding") or "utf-8-sig"))
-        marks = [_DELIMITERS[str(given)]] if given in _DELIMITERS else list(_DELIMITERS.values())
+        marks = [DELIMITERS[str(given)]] if given in DELIMITERS else list(DELIMITERS.values())
         found = [next(csv.reader([line], delimiter=mark, strict=True), []) for mark in marks]
     except (csv.Error, UnicodeError, LookupError):
         return []

@@ -9,10 +9,10 @@ from starlette.responses import Response
 from app.access.authentication import VIEWER
 from app.datasets import rows as dataset_rows
 from app.datasets import service as datasets
+from app.datasets.formats import EXTENSIONS, FORMATS
 from app.datasets.import_options import formats_of
-from app.datasets.schemas import EXTENSIONS, ImportOptions
+from app.datasets.schemas import ImportOptions
 from app.figures.distribution_charts import intervals, overlaps, spreads
-from app.formats.registry import FORMATS
 from app.http.parameters import Db, PageToken, Ref
 from app.models import service as models
 from app.web.rendering import Call, render
@@ -60,7 +60,10 @@ def _yes(value: bool) -> str:
 
 router = pages()
 
-_FORMATS = [("", "by its content"), *((name, entry.title) for name, entry in FORMATS.items())]
+_FORMATS = [
+    ("", "by its content"),
+    *((each.name, each.title) for each in sorted(FORMATS.values(), key=lambda each: each.title.casefold())),
+]
 PAGE_SIZE, N_ROWS, N_CLASSES, MOST_OFFERED = 50, 20, 1000, 1000
 
 

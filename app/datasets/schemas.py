@@ -1,6 +1,6 @@
 """Schemas of datasets: uploads, import options, versions and rows."""
 
-from typing import Annotated, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, cast
 
 from pydantic import (
     AfterValidator,
@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from app.datasets.formats import FORMATS
 from app.datasets.statistics_schemas import LabelType, Likeness
 from app.display.shown import Shown
 from app.schemas import Name, ProblemDocument
@@ -59,51 +60,11 @@ class FromUpload(BaseModel):
     )
 
 
-DatasetFormat = Literal[
-    "svmlight",
-    "csv",
-    "tsv",
-    "jsonl",
-    "annif",
-    "fasttext",
-    "annotations",
-    "xmc",
-    "arff",
-    "marc",
-    "dublin_core",
-    "jsonld",
-    "archive",
-    "parquet",
-    "arrow",
-    "npz",
-    "xlsx",
-    "ods",
-]
-# the format of a file by its extension; the content decides for other extensions
-EXTENSIONS: dict[str, DatasetFormat] = {
-    "svm": "svmlight",
-    "svmlight": "svmlight",
-    "libsvm": "svmlight",
-    "csv": "csv",
-    "tsv": "tsv",
-    "jsonl": "jsonl",
-    "ndjson": "jsonl",
-    "json": "jsonl",
-    "arff": "arff",
-    "mrc": "marc",
-    "marc": "marc",
-    "marcxml": "marc",
-    "jsonld": "jsonld",
-    "zip": "archive",
-    "tar": "archive",
-    "tgz": "archive",
-    "parquet": "parquet",
-    "arrow": "arrow",
-    "feather": "arrow",
-    "npz": "npz",
-    "xlsx": "xlsx",
-    "ods": "ods",
-}
+# the formats that app/datasets/formats describes
+if TYPE_CHECKING:
+    DatasetFormat: TypeAlias = str
+else:
+    DatasetFormat = Literal[tuple(FORMATS)]
 Encoding = Literal[
     "utf-8", "utf-16", "latin-1", "iso-8859-15", "windows-1250", "windows-1251", "windows-1252", "mac-roman"
 ]
@@ -297,9 +258,8 @@ class NewDataset(ImportOptions, FromUpload):
     )
 
 
-# of a text so much is looked at; other formats need the whole file, and it may not be larger than the second
+# of a text so much is looked at; a binary file is needed whole, and may not be larger than the second
 SAMPLE_BYTES, MOST_SAMPLE_BYTES = 256 << 10, 4 << 20
-WHOLE_FORMATS: frozenset[DatasetFormat] = frozenset({"parquet", "arrow", "xlsx", "ods"})
 
 
 class TableSample(ImportOptions):

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, defer
 
 from app.access import audit, quotas
 from app.datasets.import_options import check_options
-from app.datasets.schemas import Dataset, DatasetFormat, FromUpload, NewDataset, ProposedColumns, TableSample
+from app.datasets.schemas import Dataset, FromUpload, NewDataset, ProposedColumns, TableSample
 from app.errors import Conflict, Forbidden, InvalidInput, Item, NotFound
 from app.formats.detection import declared_format
 from app.formats.table import FormatError
@@ -176,7 +176,7 @@ def error_report(session: Session, ref: str) -> bytes:
         raise NotFound("the dataset has no faulty rows") from None
 
 
-def file_format(new: NewDataset, path: Path) -> DatasetFormat:
+def file_format(new: NewDataset, path: Path) -> str:
     """The format as given, or detected from the content; raises InvalidInput if it is ambiguous."""
     if new.format is not None:
         return new.format

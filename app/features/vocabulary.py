@@ -11,10 +11,11 @@ from app.datasets.recipe_schemas import TextRecipe, default_recipe
 from app.features.concept_names import ConceptName
 from app.features.named_text import NamedTextFeatures
 from app.formats.hierarchies.bounds import Bounds
-from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.parsing import parse_hierarchy
 from app.formats.hierarchies.vocabulary import Label, names_in
 from app.formats.plain_file import plain_file
-from app.hierarchies.schemas import HierarchyOptions, format_by_name
+from app.hierarchies.formats import format_by_name
+from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.name_block import NameBlock
 
 # a file of one's own is read whatever its size

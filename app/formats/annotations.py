@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from app.datasets.formats.annotations import MIN
+from app.datasets.formats.delimited import cells_of
 from app.datasets.schemas import ImportOptions
-from app.formats.annotation_keys import MIN
-from app.formats.csv_header import cells_of
 from app.formats.json_array import array_records, begins_array
 from app.formats.json_columns import RefusedError, joined_texts, type_name
 from app.formats.label_sets import LabelSets

@@ -99,9 +99,7 @@ def _texts(archive: Archive, options: ImportOptions) -> Parsed:
             rows.problems.add(number, detail, None, "no_label")
             continue
         rows.add(text, labels, name[:-4], number)
-    parsed = rows.build()
-    assert parsed is not None  # there is a text
-    return parsed
+    return rows.build()
 
 
 def _check_names(archive: Archive, texts: Sequence[str]) -> None:

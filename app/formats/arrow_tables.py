@@ -37,6 +37,7 @@ from app.formats.weights import Weights
 from app.values import canonical, normalized, written
 
 BATCH_ROWS = 8192
+_CHOSEN_FROM = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 # characters of a class's number; Python reads none that has thousands
 _LONGEST_PLACE = 20
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -298,40 +299,78 @@ def _distinct(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[str]]:
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 
 
-def sample_of_parquet(path: Path, most: int, unpacked: MostUnpacked) -> dict[str, list[Any]]:
-    """The values of the first `most` rows by column.
+def first_values_of_parquet(
+    path: Path, options: ImportOptions, most: MostUnpacked, n_rows: int
+) -> dict[str, list[Any]]:
+    """The values of the first rows by column.
 
     Raises
     ------
     FormatError
-        The file is damaged, or these rows come to more than `unpacked` says.
+        The file is damaged, or these rows come to more than `most` allows.
     """
     with _refusing("Parquet"), pq.ParquetFile(path) as file:
-        batch = next(file.iter_batches(batch_size=most), None)
+        batch = next(file.iter_batches(batch_size=n_rows), None)
         names = file.schema_arrow.names
-    return {normalized(name): [] for name in names} if batch is None else _values(batch, path, unpacked)
+    return {normalized(name.strip()): [] for name in names} if batch is None else _values(batch, path, most)
 
 
-def sample_of_arrow(path: Path, most: int, unpacked: MostUnpacked) -> dict[str, list[Any]]:
-    """As :func:`sample_of_parquet`."""
+def first_values_of_arrow(path: Path, options: ImportOptions, most: MostUnpacked, n_rows: int) -> dict[str, list[Any]]:
+    """As :func:`first_values_of_parquet`."""
     with _refusing("Arrow IPC"), pa.memory_map(str(path)) as source:
-        whole = source.read(6) == b"ARROW1"
-        source.seek(0)
-        reader = pa.ipc.open_file(source) if whole else pa.ipc.open_stream(source)
-        names = reader.schema.names
-        try:
-            batch = (reader.get_batch(0) if reader.num_record_batches else None) if whole else reader.read_next_batch()
-        except StopIteration:
-            batch = None
+        reader = _opened(source)
+        names, batch = reader.schema.names, next(_batches(reader), None)
         if batch is None:
-            return {normalized(name): [] for name in names}
+            return {normalized(name.strip()): [] for name in names}
         batch.validate(full=True)
-        return _values(batch.slice(0, most), path, unpacked)
+        return _values(batch.slice(0, n_rows), path, most)
 
 
-def _values(batch: pa.RecordBatch, path: Path, unpacked: MostUnpacked) -> dict[str, list[Any]]:
-    unpacked.check(bytes_read(batch), path.stat().st_size)
-    return {normalized(name): values for name, values in batch.to_pydict().items()}
+@contextmanager
+def blocks_of_parquet(
+    path: Path, options: ImportOptions, most: MostUnpacked
+) -> Iterator[tuple[list[str], Iterator[pa.Table]]]:
+    """The names of the columns, and the rows in blocks, to be used within the context."""
+    with pq.ParquetFile(path) as file:
+        yield file.schema_arrow.names, map(_choosable, file.iter_batches(batch_size=BATCH_ROWS))
+
+
+@contextmanager
+def blocks_of_arrow(
+    path: Path, options: ImportOptions, most: MostUnpacked
+) -> Iterator[tuple[list[str], Iterator[pa.Table]]]:
+    """As :func:`blocks_of_parquet`."""
+    with pa.memory_map(str(path)) as source:
+        reader = _opened(source)
+        yield reader.schema.names, map(_choosable, _batches(reader))
+
+
+def _opened(source: Any) -> Any:
+    """A reader of a file or a stream of Arrow."""
+    whole = source.read(6) == b"ARROW1"
+    source.seek(0)
+    return pa.ipc.open_file(source) if whole else pa.ipc.open_stream(source)
+
+
+def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
+    if isinstance(reader, pa.ipc.RecordBatchFileReader):
+        return (reader.get_batch(at) for at in range(reader.num_record_batches))
+    return iter(reader)
+
+
+def _choosable(batch: pa.RecordBatch) -> pa.Table:
+    """Rows as a table, of which Arrow can choose rows: it chooses none of views."""
+    table = pa.Table.from_batches([batch])
+    for at, field in enumerate(table.schema):
+        plain = _CHOSEN_FROM.get(field.type)
+        if plain is not None:
+            table = table.set_column(at, field.with_type(plain), table.column(at).cast(plain))
+    return table
+
+
+def _values(batch: pa.RecordBatch, path: Path, most: MostUnpacked) -> dict[str, list[Any]]:
+    most.check(bytes_read(batch), path.stat().st_size)
+    return {normalized(name.strip()): values for name, values in batch.to_pydict().items()}
 
 
 def _named_rows(column: pa.Array) -> pa.Array:

@@ -93,9 +93,8 @@ class RecordRows:
 
     def build(self) -> Parsed:
         """All rows; raises FormatError."""
-        parsed = self._rows.build()
-        if parsed is None:
-            raise row_error(1, f"the file has no record with a text in {self._wanted}: name fields with text_fields")
+        why_empty = f"the file has no record with a text in {self._wanted}: name fields with text_fields"
+        parsed = self._rows.build(why_empty)
         if self._wanted_labels and not parsed.labels:
             raise row_error(1, f"no record has a label in {self._wanted_labels}: name other fields with label_fields")
         return parsed

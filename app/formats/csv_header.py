@@ -1,20 +1,29 @@
-"""The header of a CSV or TSV file: its columns, and how its cells are written."""
+"""The header of a CSV or TSV file: its columns, how its cells are written, and what is in them."""
 
 from __future__ import annotations
 
 import csv
 import io
 import itertools
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
+from app.datasets.formats.delimited import DELIMITERS
 from app.datasets.schemas import ImportOptions
 from app.formats.columns import Columns, check_names, find_columns
+from app.formats.csv_cells import Records, read_texts, split_records
+from app.formats.plain_file import MostUnpacked
 from app.formats.table import row_error
-from app.formats.window import MAX_RECORD_BYTES, NOT_UTF8, Window
+from app.formats.window import MAX_RECORD_BYTES, NOT_UTF8, Window, as_array
 from app.values import normalized
 
-DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
+# the names of columns, and the rows in blocks
+Blocks = AbstractContextManager[tuple[list[str], Iterator[pa.Table]]]
 _NAMES = {mark: name for name, mark in DELIMITERS.items()}
 
 
@@ -24,28 +33,6 @@ class Dialect(NamedTuple):
     delimiter: int
     quote: int
     decimal_comma: bool
-
-
-def sample_of_table(path: Path, options: ImportOptions, delimiter: str | None, most: int) -> dict[str, list[str]]:
-    """The cells of the first `most` rows by column; faulty rows are left out.
-
-    Raises
-    ------
-    FormatError
-        The header is none.
-    """
-    with Window(path) as window:
-        names, dialect, line = _read_names(window, options, delimiter)[:3]
-        check_names(names)
-        text = window.fill(line).decode("utf-8", "replace")
-        whole = window.at_end
-    csv.field_size_limit(MAX_RECORD_BYTES)  # of this process: long texts are above the default
-    stream, mark = io.StringIO(text, newline=""), chr(dialect.delimiter)
-    reader = csv.reader(stream, delimiter=mark, quoting=csv.QUOTE_MINIMAL if options.quotes else csv.QUOTE_NONE)
-    rows = list(itertools.islice(reader, most + 1))
-    rows = rows if whole and len(rows) <= most else rows[:-1]  # the last may be cut off
-    columns = zip(*(row for row in rows if len(row) == len(names)), strict=True)
-    return dict(zip(names, map(list, columns), strict=False)) or {name: [] for name in names}
 
 
 def read_header(window: Window, options: ImportOptions, default: str | None) -> tuple[Columns, Dialect, int]:
@@ -58,24 +45,51 @@ def read_header(window: Window, options: ImportOptions, default: str | None) -> 
     return find_columns(names, options, hint), dialect, line
 
 
-def cells_of(line: str, delimiter: str) -> list[str]:
-    """The cells of a first line; empty if it has fewer than two."""
-    try:
-        cells = next(csv.reader(io.StringIO(line), delimiter=delimiter, strict=True), [])
-    except csv.Error:
-        return []
-    return [cell.strip() for cell in cells] if len(cells) > 1 else []
+def first_cells(path: Path, options: ImportOptions, delimiter: str | None, n_rows: int) -> dict[str, list[str]]:
+    """The cells of the first rows by column; faulty rows are left out.
+
+    Raises
+    ------
+    FormatError
+        The first line is not a header.
+    """
+    with Window(path) as window:
+        names, dialect, line = _read_names(window, options, delimiter)[:3]
+        check_names(names)
+        text = window.fill(line).decode("utf-8", "replace")
+        whole = window.at_end
+    csv.field_size_limit(MAX_RECORD_BYTES)  # of this process: long texts are above the default
+    stream, mark = io.StringIO(text, newline=""), chr(dialect.delimiter)
+    reader = csv.reader(stream, delimiter=mark, quoting=csv.QUOTE_MINIMAL if options.quotes else csv.QUOTE_NONE)
+    rows = list(itertools.islice(reader, n_rows + 1))
+    rows = rows if whole and len(rows) <= n_rows else rows[:-1]  # the last may be cut off
+    columns = zip(*(row for row in rows if len(row) == len(names)), strict=True)
+    return dict(zip(names, map(list, columns), strict=False)) or {name: [] for name in names}
 
 
-def has_annif_header(line: str) -> bool:
-    """Whether a first line is the header of Annif's corpora in CSV, which has `text` and `subject_uris`."""
-    return set(cells_of(line, ",")) >= {"text", "subject_uris"}
+def first_values_of_csv(path: Path, options: ImportOptions, most: MostUnpacked, n_rows: int) -> dict[str, list[str]]:
+    """As :func:`first_cells`."""
+    return first_cells(path, options, None, n_rows)
 
 
-def names_of_header(window: Window, options: ImportOptions, default: str | None) -> tuple[list[str], int, int, int]:
-    """Take the header off the window: its cells, the bytes of delimiter and quote (-1: none), the line after it."""
-    names, dialect, line, _ = _read_names(window, options, default)
-    return names, dialect.delimiter, dialect.quote, line
+def first_values_of_tsv(path: Path, options: ImportOptions, most: MostUnpacked, n_rows: int) -> dict[str, list[str]]:
+    """As :func:`first_cells`."""
+    return first_cells(path, options, "tab", n_rows)
+
+
+@contextmanager
+def blocks_of_csv(
+    path: Path, options: ImportOptions, most: MostUnpacked, delimiter: str | None = None
+) -> Iterator[tuple[list[str], Iterator[pa.Table]]]:
+    """The names of the columns, and the cells as strings in blocks of rows, to be used within the context."""
+    with Window(path) as window:
+        names, dialect, line, _ = _read_names(window, options, delimiter)
+        yield names, _blocks(window, names, dialect, line)
+
+
+def blocks_of_tsv(path: Path, options: ImportOptions, most: MostUnpacked) -> Blocks:
+    """As :func:`blocks_of_csv`."""
+    return blocks_of_csv(path, options, most, "tab")
 
 
 def _read_names(window: Window, options: ImportOptions, default: str | None) -> tuple[list[str], Dialect, int, str]:
@@ -145,3 +159,27 @@ def _names(header: str, delimiter: str, quotes: bool) -> list[str] | None:
     except (csv.Error, StopIteration):
         return None
     return [normalized(name) for name in names]
+
+
+def _blocks(window: Window, names: list[str], dialect: Dialect, line: int) -> Iterator[pa.Table]:
+    width = len(names)
+    while unread := window.fill(line):
+        data = as_array(unread)
+        records = Records(*split_records(data, window.at_end, width, line, dialect.delimiter, dialect.quote))
+        columns = []
+        for at in range(width):
+            cells = records.cells[at::width]
+            blob, lengths = read_texts(data, cells[:, 0], cells[:, 1], records.doubled[at::width])
+            columns.append(_strings(blob, lengths))
+        line += records.n_lines
+        window.consume(records.consumed)
+        yield pa.Table.from_arrays(columns, names=names)
+
+
+def _strings(blob: Any, lengths: Any) -> pa.Array:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    cells = pa.LargeStringArray.from_buffers(
+        len(lengths), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(blob))
+    )
+    return cells.cast(pa.string())

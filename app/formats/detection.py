@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from app.datasets.schemas import DatasetFormat, ImportOptions
+from app.datasets.formats import FORMATS, most_specific
+from app.datasets.schemas import ImportOptions
 from app.formats.plain_file import check_text, compression_of, head_of, is_xml_in_utf16
-from app.formats.registry import FORMATS
 from app.formats.table import row_error
 from app.formats.window import BOM
 
 HEAD_BYTES = 256 << 10
 
-# names of the first entries that Excel, openpyxl, XlsxWriter, LibreOffice and Google write
-_OFFICE = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"xl/", b"word/")
-_OPEN_DOCUMENT = b"application/vnd.oasis.opendocument."
 _XML = (
     "the file is XML or HTML without MARC or Dublin Core records, which are the XML that a dataset may have (pass "
     "format=dublin_core if it has these); SKOS, ClaML and MeSH's descriptors are uploaded as hierarchies"
@@ -35,10 +33,7 @@ _FOREIGN = (
 )  # fmt: skip
 
 
-_XML_FORMATS = frozenset({"marc", "dublin_core"})
-
-
-def binary_format(head: bytes) -> DatasetFormat | None:
+def binary_format(head: bytes) -> str | None:
     """The binary format of a file by its first bytes; None for text.
 
     Raises
@@ -46,26 +41,16 @@ def binary_format(head: bytes) -> DatasetFormat | None:
     FormatError
         It is something that is never read; the message says what to do.
     """
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-        return "arrow"
-    if head.startswith(b"PK\x03\x04"):
-        first = head[30 : 30 + int.from_bytes(head[26:28], "little")]
-        if first == b"mimetype" and _OPEN_DOCUMENT in head[:128]:
-            return "ods"
-        if first.startswith(_OFFICE) or b"[Content_Types].xml" in head[:512]:
-            return "xlsx"
-        return "npz" if b".npy" in head[:512] else "archive"
-    if head[257:262] == b"ustar":
-        return "archive"
+    fitting = most_specific(each for each in FORMATS.values() if each.begins is not None and each.begins(head))
+    if fitting:
+        return fitting[0].name
     for magic, what in _FOREIGN:
         if head.startswith(magic):
             raise row_error(1, f"the file is {what}")
     return None
 
 
-def declared_format(path: Path, options: ImportOptions) -> DatasetFormat:
+def declared_format(path: Path, options: ImportOptions) -> str:
     """The format of a file by its content.
 
     Raises
@@ -86,9 +71,9 @@ def declared_format(path: Path, options: ImportOptions) -> DatasetFormat:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise row_error(1, "the file is empty or has only blank lines")
-    fitting = [name for name, entry in FORMATS.items() if entry.recognises and entry.recognises(lines, options)]
+    fitting = recognised(lines, options)
     if len(fitting) == 1:
-        return FORMATS[fitting[0]].name
+        return fitting[0]
     if not fitting and lines[0].lstrip().startswith("<"):
         raise row_error(1, _XML)
     raise row_error(
@@ -100,18 +85,27 @@ def declared_format(path: Path, options: ImportOptions) -> DatasetFormat:
     )
 
 
+def recognised(lines: Sequence[str], options: ImportOptions) -> list[str]:
+    """The text formats that the first lines of a file, which are not blank, fit."""
+    labels = frozenset({options.label_column, *options.label_columns})
+    texts = (each for each in FORMATS.values() if each.recognises is not None and each.recognises(lines, labels))
+    return [each.name for each in most_specific(texts)]
+
+
 def check_format(head: bytes, format: str, options: ImportOptions) -> None:
     """Refuse a file whose first bytes say that it has another format than the one named."""
-    found = binary_format(head)
-    if found is None and not FORMATS[format].is_text:
+    found, entry = binary_format(head), FORMATS[format]
+    if found is None and not entry.is_text:
         raise row_error(1, f"the file does not begin like {format}")
-    if format in ("xlsx", "ods") and found in ("archive", "npz"):
+    if "sheet" in entry.options and found in ("archive", "npz"):
         raise row_error(1, "the file is a zip archive without a workbook: save it again in a spreadsheet program")
     if found is not None and found != format:
         raise row_error(1, f"the file begins like {found}, not like {format}: pass format={found}, or leave format out")
-    if found is None and not (format in _XML_FORMATS and is_xml_in_utf16(head)):
-        check_encoding(head, options, has_option="encoding" in FORMATS[format].options)
-        if format in ("csv", "tsv"):
+    if found is None:
+        has_encoding = "encoding" in entry.options
+        if has_encoding or not is_xml_in_utf16(head):
+            check_encoding(head, options, has_option=has_encoding)
+        if entry.is_table:
             _refuse_web_page(head)
 
 

@@ -9,32 +9,24 @@ two ways.
 from __future__ import annotations
 
 import datetime
-import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import orjson
-
 from app.datasets.column_names import is_named_text
+from app.datasets.formats import FORMATS
 from app.datasets.schemas import ImportOptions
-from app.formats.arrow_tables import sample_of_arrow, sample_of_parquet
+from app.descriptions import loaded
 from app.formats.columns import indicator_columns, named_columns
-from app.formats.csv_header import sample_of_table
-from app.formats.json_array import array_records, begins_array
 from app.formats.plain_file import MostUnpacked
-from app.formats.table import FormatError, row_error
-from app.formats.window import MAX_RECORD_BYTES, Window
-from app.formats.workbooks import WORKBOOKS, as_csv
+from app.formats.table import row_error
 
 MOST_ROWS = 10_000
 # why columns are left out
 NO_VALUES, LISTS, DATES, DISTINCT = "no values", "lists", "dates", "a value of its own in each row"
-_MOST_LINES_BYTES = 8 << 20
 _TEXT_WORDS, _TEXT_LENGTH = 3, 40
 # so many different values are levels in any case; of more, this share of the rows at most
 _FEW_LEVELS, _LEVELS_SHARE = 20, 0.5
@@ -62,7 +54,7 @@ def inferred(
     path : Path
         Of a plain file.
     format : str
-        csv, tsv, jsonl, parquet or arrow.
+        A name in FORMATS, of a format with columns.
     options : ImportOptions
         What they say of a column holds.
     most : MostUnpacked, optional
@@ -116,7 +108,8 @@ def column_role(name: str, values: Sequence[Any], options: ImportOptions, format
     FormatError
         The column has numbers with commas, and the options do not say what these mean.
     """
-    written = format in ("csv", "tsv", *WORKBOOKS)
+    columns = FORMATS[format].columns
+    written = columns is not None and not columns.typed
     if written:
         _check_commas(name, values, options)
     role = _role(values, options, written)
@@ -140,45 +133,10 @@ def first_values(path: Path, format: str, options: ImportOptions, most: MostUnpa
     FormatError
         The file has no header, or is damaged.
     """
-    if format == "parquet":
-        return {name.strip(): values for name, values in sample_of_parquet(path, MOST_ROWS, most).items()}
-    if format == "arrow":
-        return {name.strip(): values for name, values in sample_of_arrow(path, MOST_ROWS, most).items()}
-    if format == "jsonl":
-        return _sample_of_lines(path)
-    if format in WORKBOOKS:
-        with as_csv(path, most, options.sheet) as sheet:
-            return sample_of_table(sheet, options, "comma", MOST_ROWS)
-    return sample_of_table(path, options, "tab" if format == "tsv" else None, MOST_ROWS)
-
-
-def _sample_of_lines(path: Path) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {}
-    for row in rows_of_json(path, MOST_ROWS):
-        for name, value in row.items():
-            columns.setdefault(name, []).append(value)
-    return dict(sorted(columns.items()))  # the order of keys says nothing
-
-
-def rows_of_json(path: Path, most: int) -> Iterator[dict[str, Any]]:
-    """The first `most` rows of JSON lines or of an array; lines that are none are left out, and so is a cut end."""
-    with path.open("rb") as file:
-        head = file.read(_MOST_LINES_BYTES)
-        in_array = begins_array(head)
-        lines = [] if in_array else (head + file.readline(MAX_RECORD_BYTES)).splitlines()
-    for line in itertools.islice(_array_lines(path) if in_array else filter(None, lines), most):
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            continue
-        if isinstance(row, dict):
-            yield row
-
-
-def _array_lines(path: Path) -> Iterator[bytes]:
-    with Window(path) as window, suppress(FormatError):  # the import reports what is wrong further down
-        for record, _ in array_records(window):
-            yield record
+    columns = FORMATS[format].columns
+    assert columns is not None
+    values: Mapping[str, Sequence[Any]] = loaded(columns.first_values)(path, options, most, MOST_ROWS)
+    return values
 
 
 def _role(values: Sequence[Any], options: ImportOptions, written: bool) -> str:

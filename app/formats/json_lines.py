@@ -16,6 +16,7 @@ import unicodedata
 from array import array
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
@@ -108,6 +109,8 @@ class _Reader:
         self._table: TableRows | None = None
         self._read_keys: frozenset[str] | None = None
         self._zeros: dict[str, float] = {}  # where features have the named numbers: those that a row leaves out
+        self._known: set[str] = set()  # keys that these features may have
+        self._unknown: dict[str, tuple[int, int]] = {}  # their other keys: the first line, and how many rows
         self._begin_block()
 
     def _begin(self, options: ImportOptions, row: dict[str, Any]) -> None:
@@ -116,6 +119,7 @@ class _Reader:
         if options.number_columns and "features" not in named and type(row.get("features")) is dict:
             options = with_lists(options, row["features"])
             self._zeros = dict.fromkeys(options.number_columns, 0.0)
+            self._known = named | self._zeros.keys()
         else:
             options = with_lists(options, row)
         if options.number_columns or options.category_columns:
@@ -176,6 +180,11 @@ class _Reader:
         common = self._table.why_all_fail() if self._problems and self._table is not None else None
         if common is not None:
             raise common
+        for key, (line, n_rows) in self._unknown.items():
+            alike = next(iter(get_close_matches(key, self._known, 1)), None)
+            hint = "" if alike is None else f"; did you mean '{shorten(alike)}'?"
+            detail = f"features of {counted(n_rows, 'row')} have the key '{shorten(key)}', which no option names{hint}"
+            self._problems.add(line, detail, key, "unknown_key")
         self._problems.raise_if_any()
         if self._n_records == 0:
             raise row_error(1, "the file is empty or has only blank lines")
@@ -234,7 +243,7 @@ class _Reader:
         if type(split) is not str:
             raise RefusedError(f"{type_name(split)}, expected train, test or validation", "split")
         if self._zeros:
-            row = _unfolded(row, self._zeros)
+            row = self._unfolded(row, line)
         if self._text_keys and self._table is None:
             row["text"] = key_texts(row, self._text_keys)
         form = _TABLE if self._table is not None else _form(row)
@@ -262,6 +271,19 @@ class _Reader:
         self._names.append(str(id).encode() if type(id) in (str, int, float) else b"")
         self._split_names.append(split)
         self._row_weights.append(weight)
+
+    def _unfolded(self, row: dict[str, Any], line: int) -> dict[str, Any]:
+        """The row with its features as keys of their own; unknown ones are noted and left out."""
+        features = row.pop("features", None)
+        if type(features) is not dict:
+            raise RefusedError(f"{type_name(features)}, expected an object of names and numbers", "features")
+        others = features.keys() - self._known
+        for key in others.difference(self._ignored):
+            first, n_rows = self._unknown.get(key, (line, 0))
+            self._unknown[key] = first, n_rows + 1
+        for key in others:
+            del features[key]
+        return row | self._zeros | features
 
     def _append_values(self, row: dict[str, Any], form: frozenset[str], line: int) -> None:
         if self._table is not None:
@@ -355,14 +377,6 @@ def _in_one_form(row: dict[str, Any]) -> dict[str, Any]:
             raise RefusedError("two keys differ in their Unicode form alone", name)
         found[name] = value
     return found
-
-
-def _unfolded(row: dict[str, Any], zeros: dict[str, float]) -> dict[str, Any]:
-    """The row with its features as keys of their own."""
-    features = row.pop("features", None)
-    if type(features) is not dict:
-        raise RefusedError(f"{type_name(features)}, expected an object of names and numbers", "features")
-    return row | zeros | features
 
 
 def _form(row: dict[str, Any]) -> frozenset[str]:

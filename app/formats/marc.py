@@ -84,10 +84,7 @@ def parse_marc(path: Path, options: ImportOptions) -> Parsed:
                 rows.problems.add(line, detail)
 
     read_marc(path, add_record)
-    parsed = rows.build()
-    if parsed is None:
-        raise row_error(1, f"all {n_records} records of the file are deleted")
-    return parsed
+    return rows.build(f"all {n_records} records of the file are deleted")
 
 
 def heading(field: Field, codes: str = _MAIN + _SUBDIVISIONS) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.sax.handler import ContentHandler
 
-from app.formats.marc_form import LEADER
+from app.datasets.formats.marc import LEADER
 from app.formats.plain_file import is_xml_in_utf16
 from app.formats.table import row_error, shorten
 from app.formats.window import BOM, MAX_RECORD_BYTES

@@ -28,7 +28,7 @@ from app.formats.weights import Weights
 from app.plurals import counted
 from app.values import normalized, written
 
-_LABELS = ("label", "labels", "y")
+LABELS = ("label", "labels", "y")
 _NAMES = ("label_names", "names")
 _IGNORED = frozenset({"id", "ids"})
 _KNOWN = frozenset(
@@ -38,7 +38,7 @@ _KNOWN = frozenset(
         *SPARSE,
         "format",
         "_is_array",
-        *_LABELS,
+        *LABELS,
         *_NAMES,
         "label_indptr",
         "split",
@@ -133,10 +133,10 @@ def _checked(X: csr_matrix[np.float64], rows: npt.NDArray[np.int64], problems: P
 def _labels(
     arrays: Mapping[str, Array], options: ImportOptions, rows: npt.NDArray[np.int64], problems: Problems
 ) -> Labels | LabelSets:
-    key = next((name for name in (options.label_column, *_LABELS) if name in arrays), None)
+    key = next((name for name in (options.label_column, *LABELS) if name in arrays), None)
     if key is None:
         found = ", ".join(f"'{shorten(name)}'" for name in sorted(arrays)[:8])
-        looked_for = ", ".join(f"'{shorten(name)}'" for name in dict.fromkeys([options.label_column, *_LABELS]))
+        looked_for = ", ".join(f"'{shorten(name)}'" for name in dict.fromkeys([options.label_column, *LABELS]))
         second = "Labels may be in a second file (in the terminal: --labels)"
         detail = f"no array of labels ({looked_for}); the file has {found}. {second}"
         raise row_error(1, detail)

@@ -22,9 +22,9 @@ from app.datasets.column_names import (
     is_sure_label,
     labels_by_name,
 )
+from app.datasets.formats import FORMATS
 from app.datasets.schemas import (
     ColumnRole,
-    DatasetFormat,
     ImportOptions,
     ProposedColumn,
     ProposedColumns,
@@ -39,11 +39,10 @@ from app.formats.inference import (
     column_role,
     first_values,
     names_own_features,
-    rows_of_json,
 )
+from app.formats.json_records import first_rows
 from app.formats.label_forms import joined_by, looks_like_list
 from app.formats.plain_file import MostUnpacked
-from app.formats.registry import FORMATS
 from app.formats.table import FormatError, row_error, shorten
 from app.formats.table_samples import plain_sample
 from app.plurals import counted
@@ -192,10 +191,10 @@ def propose_columns(content: bytes, sample: TableSample) -> ProposedColumns:
     )
 
 
-def _first_rows(path: Path, format: DatasetFormat, found: Mapping[str, Sequence[Any]]) -> Mapping[str, list[Any]]:
+def _first_rows(path: Path, format: str, found: Mapping[str, Sequence[Any]]) -> Mapping[str, list[Any]]:
     """The values of the first rows, one for each row."""
     if format == "jsonl":
-        rows = list(rows_of_json(path, N_VALUES))
+        rows = list(first_rows(path, N_VALUES))
         return {name: [row.get(name) for row in rows] for name in found}
     return {name: list(values[:N_VALUES]) for name, values in found.items()}
 
@@ -221,14 +220,14 @@ def _looked_at(
     found: Mapping[str, Sequence[Any]],
     shown: Mapping[str, Sequence[Any]],
     options: ImportOptions,
-    format: DatasetFormat,
+    format: str,
 ) -> tuple[ImportOptions, dict[str, _Values]]:
     """The columns with the kinds of their values; with decimal commas where only these make numbers of them."""
     n_rows = max(map(len, found.values()), default=0)
     kinds: dict[str, str] = {}
     comma = options.model_copy(update={"decimal": "comma"})
-    written = format in ("csv", "tsv")
-    for each in (options, comma) if written and options.decimal == "point" else (options,):
+    has_decimal = "decimal" in FORMATS[format].options
+    for each in (options, comma) if has_decimal and options.decimal == "point" else (options,):
         kinds = {name: _kind(name, values, each, format) for name, values in found.items()}
         options = each
         if all(not kind.startswith("numbers with commas") for kind in kinds.values()):
@@ -241,7 +240,7 @@ def _looked_at(
     return options, columns
 
 
-def _kind(name: str, values: Sequence[Any], options: ImportOptions, format: DatasetFormat) -> str:
+def _kind(name: str, values: Sequence[Any], options: ImportOptions, format: str) -> str:
     try:
         return column_role(name, values, options, format)
     except FormatError as error:
@@ -303,7 +302,7 @@ def _roles(
     options: ImportOptions,
     label: str | None,
     indicators: Sequence[str],
-    format: DatasetFormat,
+    format: str,
 ) -> dict[str, tuple[ColumnRole, str]]:
     """The role of each column, and why."""
     given: dict[ColumnRole, tuple[str, ...]] = {
@@ -338,9 +337,7 @@ def _roles(
     return roles
 
 
-def _label_options(
-    values: _Values | None, options: ImportOptions, format: DatasetFormat
-) -> dict[str, str | bool | list[str]]:
+def _label_options(values: _Values | None, options: ImportOptions, format: str) -> dict[str, str | bool | list[str]]:
     """How a cell with several labels is read; nothing if the options say it, or cells have one label."""
     if values is None or options.label_separator is not None or options.label_lists is not None:
         return {}
@@ -380,7 +377,7 @@ def _id(columns: Mapping[str, _Values], roles: Mapping[str, object]) -> str | No
     return None
 
 
-def _weight(columns: Mapping[str, _Values], roles: Mapping[str, object], format: DatasetFormat) -> str | None:
+def _weight(columns: Mapping[str, _Values], roles: Mapping[str, object], format: str) -> str | None:
     if format == "jsonl" and "weight" in columns and "weight" not in roles:
         return "weight"
     for name, values in columns.items():
@@ -401,7 +398,7 @@ def _options(
     columns: Mapping[str, _Values],
     roles: Mapping[str, ColumnRole],
     options: ImportOptions,
-    format: DatasetFormat,
+    format: str,
     n_listed: int,
 ) -> dict[str, str | bool | list[str]]:
     """The fewest options with which the file is read like this; of a wide table the import infers the types."""

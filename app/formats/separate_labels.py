@@ -22,16 +22,18 @@ import numpy as np
 import orjson
 from scipy.sparse import csr_matrix
 
-from app.datasets.schemas import EXTENSIONS, ImportOptions
+from app.datasets.formats import EXTENSIONS, FORMATS
+from app.datasets.schemas import ImportOptions
 from app.formats.archives import Archive
-from app.formats.detection import binary_format
+from app.formats.detection import binary_format, recognised
+from app.formats.inference import first_values
 from app.formats.label_sets import LabelSets
 from app.formats.labels import repeated_name
 from app.formats.matrix import MAX_INDEX
+from app.formats.npz import LABELS
 from app.formats.npz_arrays import read_arrays
 from app.formats.npz_matrix import SPARSE, sparse_matrix
 from app.formats.plain_file import MostUnpacked, plain_file
-from app.formats.registry import FORMATS
 from app.formats.svmlight import read_rows
 from app.formats.table import FormatError, Parsed, Problems, row_error, shorten
 from app.formats.text_rows import TextRows
@@ -42,9 +44,14 @@ _LABELS = re.compile(r"(?:^|[._-])(?:y|lbl|labels?)(?:[._-]|$)", re.IGNORECASE)
 _NAMES = re.compile(r"^output-items\b|label[-_]?names", re.IGNORECASE)
 _ROLES = ("features", "labels", "names")
 _PACKED = re.compile(r"\.(?:gz|bz2|xz|zst)$", re.IGNORECASE)
-_ENDINGS = frozenset({"", "txt", *EXTENSIONS}) - {"arff", "zip", "tar", "tgz", "mrc", "marc", "marcxml"}
+_ENDINGS = {"", "txt"} | {ending for ending, name in EXTENSIONS.items() if name not in ("arff", "archive", "marc")}
 _COUNTS = re.compile(rb"(\d{1,15}) +(\d{1,15})\s*")
 _HEAD_BYTES = 1 << 16
+_HEAD_LINES = 20
+_OWN_LABELS = (
+    "the rows have labels of their own, {}; a file of labels (--labels) is for rows without: leave out that file, or "
+    "the labels of the rows"
+)
 # the raw texts of the Extreme Classification Repository
 _TARGETS, _WEIGHTS, _TEXTS = "target_ind", "target_rel", ("title", "content")
 
@@ -100,7 +107,7 @@ def parse_separate_labels(archive: Archive, roles: Roles, options: ImportOptions
         features, labels, names = paths
         assert features is not None
         with _naming(roles.names):
-            of_columns = None if names is None else _distinct(_lines(names))
+            of_columns = None if names is None else _names(names)
         with _naming(roles.labels):
             if labels is not None and _head(labels).lstrip().startswith(b"{"):
                 of_columns, labels = _json_names(labels), None
@@ -192,18 +199,42 @@ def _features(path: Path, name: str, with_labels: bool, options: ImportOptions, 
     if with_labels and format != "jsonl":
         raise row_error(1, "the rows have no numbers of labels: add the file of labels, as Y.trn.npz")
     if format is not None:
-        return FORMATS[format].read(path, given, most)
+        if format == "npz" and not with_labels:  # which reads no labels where the options say that there are none
+            own = {options.label_column, *LABELS} & read_arrays(path, most, frozenset()).keys()
+            if own:
+                raise row_error(1, _OWN_LABELS.format(f"in the array '{shorten(min(own))}'"))
+        try:
+            return FORMATS[format].read(path, given, most)
+        except FormatError:
+            where = None if with_labels else _own_labels(path, format, options, most)
+            if where is None:
+                raise
+            raise row_error(1, _OWN_LABELS.format(where)) from None
     if _COUNTS.fullmatch(head.partition(b"\n")[0]):
         X = _text_matrix(path)
         n = X.shape[0]
         return Parsed("sparse", [], np.empty(0, np.int32), X=X, label_indptr=np.zeros(n + 1, np.int64))
+    first = [line for line in head.decode("utf-8", "replace").splitlines() if line.strip()][:_HEAD_LINES]
+    for found in recognised(first, options) if first else []:
+        if "unlabelled" not in FORMATS[found].options:
+            raise row_error(1, _OWN_LABELS.format(f"as files of the format {found} always have"))
     rows = TextRows()
     for number, line in enumerate(_lines(path), 1):
         rows.add(line, (), "", number)
-    parsed = rows.build()
-    if parsed is None:
-        raise row_error(1, f"'{shorten(name)}' is empty")
-    return parsed
+    return rows.build()
+
+
+def _own_labels(path: Path, format: str, options: ImportOptions, most: MostUnpacked) -> str | None:
+    """Where the rows of a file have labels of their own; None if they have none."""
+    try:
+        if FORMATS[format].columns is not None:
+            names = first_values(path, format, options, most)
+            return f"in the column '{shorten(options.label_column)}'" if options.label_column in names else None
+        separator = {"label_separator": FORMATS[format].fixed.get("label_separator", (None,))[0]}
+        parsed = FORMATS[format].read(path, options.model_copy(update=separator), most)
+    except FormatError:
+        return None
+    return f"such as '{shorten(parsed.labels[0])}'" if parsed.labels else None
 
 
 def _npz_matrix(path: Path, most: MostUnpacked) -> csr_matrix[np.float64]:
@@ -271,6 +302,26 @@ def _json_names(path: Path) -> list[str]:
             raise row_error(number, "a label has neither uid nor title")
         names.append(str(name))
     return _distinct(names)
+
+
+def _names(path: Path) -> list[str]:
+    """The names of labels, a different one on each line or in each JSON object."""
+    head = _head(path)
+    if head.lstrip().startswith(b"{"):
+        return _json_names(path)
+    binary = binary_format(head)
+    if binary is not None:
+        found = f"is of the format {binary}"
+    elif _declares_rows(head, -1):
+        found = "is a matrix"
+    else:
+        lines = _lines(path)
+        twice = repeated_name(lines)
+        if lines and twice is None:
+            return lines
+        found = "is empty" if twice is None else f"has '{shorten(twice)}' on several of its {len(lines):,} lines"
+    detail = "expected names of labels, a different one on each line"
+    raise row_error(1, f"{detail}; the file {found}: labels of rows belong in the file of labels (--labels)", "names")
 
 
 def _distinct(names: list[str]) -> list[str]:

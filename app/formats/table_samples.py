@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.datasets.schemas import EXTENSIONS, MOST_SAMPLE_BYTES, SAMPLE_BYTES, DatasetFormat, TableSample
-from app.formats.annotation_keys import is_annotations
-from app.formats.bibliographic_form import is_jsonld
-from app.formats.csv_header import DELIMITERS, cells_of, has_annif_header
-from app.formats.detection import binary_format, check_encoding, check_format
+from app.datasets.formats import EXTENSIONS, FORMATS
+from app.datasets.formats.delimited import DELIMITERS, cells_of
+from app.datasets.schemas import MOST_SAMPLE_BYTES, SAMPLE_BYTES, TableSample
+from app.formats.detection import binary_format, check_encoding, check_format, recognised
 from app.formats.plain_file import first_bytes
-from app.formats.registry import FORMATS
-from app.formats.source_columns import NAMED
 from app.formats.table import FormatError, row_error
 from app.formats.window import BOM, NOT_UTF8
 
 
 @contextmanager
-def plain_sample(content: bytes, sample: TableSample) -> Iterator[tuple[Path, DatasetFormat]]:
+def plain_sample(content: bytes, sample: TableSample) -> Iterator[tuple[Path, str]]:
     """A file of the content, unpacked and in UTF-8, without the record that is cut off; and its format."""
     with _in_memory(content) as path:
         head = first_bytes(path, MOST_SAMPLE_BYTES if _is_binary(content) else SAMPLE_BYTES)
     format = _format(head, sample)
-    if format not in NAMED:
+    if FORMATS[format].columns is None:
         raise row_error(1, f"files of the format {format} have no columns to choose")
     if FORMATS[format].is_text:
         head = head if sample.encoding == "utf-8" else head.decode(sample.encoding, "replace").encode()
@@ -61,7 +58,7 @@ def _in_memory(content: bytes) -> Iterator[Path]:
         yield Path(f"/proc/self/fd/{file.fileno()}")
 
 
-def _format(head: bytes, sample: TableSample) -> DatasetFormat:
+def _format(head: bytes, sample: TableSample) -> str:
     """The format as given, of the file's extension or of the content."""
     name = re.sub(r"\.(gz|bz2|xz|zst)$", "", (sample.file or "").lower())
     by_name = EXTENSIONS.get(name.rpartition(".")[2])
@@ -78,23 +75,13 @@ def _format(head: bytes, sample: TableSample) -> DatasetFormat:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise row_error(1, "the file is empty or has only blank lines")
-    if sample.format is None and format in ("csv", "tsv", "jsonl", None):
-        if is_annotations(lines, sample):
-            return "annotations"
-        if format in ("jsonl", None) and is_jsonld(lines, sample):
-            return "jsonld"
-        if has_annif_header(lines[0]) or (format == "tsv" and _fits("annif", lines, sample)):
-            return "annif"
+    if sample.format is None and (format is None or FORMATS[format].columns is not None):
+        # the label column of a table may have any name, so a table need not be recognised
+        found = next((name for name in recognised(lines, sample) if not FORMATS[name].is_table), None)
+        if found is not None and (format is None or FORMATS[found].columns is None):
+            return found
     if format is not None:
         return format
-    for name in ("jsonl", *(name for name in FORMATS if name not in NAMED)):
-        if _fits(name, lines, sample):
-            return FORMATS[name].name
     if any(len(cells_of(lines[0], mark)) > 1 for mark in DELIMITERS.values()) or lines[0].startswith("sep="):
         return "csv"
     raise row_error(1, "the first line is not a header with several columns")
-
-
-def _fits(format: str, lines: Sequence[str], sample: TableSample) -> bool:
-    recognises = FORMATS[format].recognises
-    return recognises is not None and recognises(lines, sample)

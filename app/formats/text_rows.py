@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.formats.label_sets import LabelSets
-from app.formats.table import Parsed, Problems
+from app.formats.table import Parsed, Problems, row_error
 from app.formats.text_blob import TextBlob
 
 _BLOCK_ROWS = 1 << 14
@@ -35,13 +35,13 @@ class TextRows:
         if len(self._block) >= _BLOCK_ROWS:
             self._flush()
 
-    def build(self) -> Parsed | None:
-        """All rows, of kind "text" with sets of labels; None where there are none. Raises FormatError."""
+    def build(self, why_empty: str = "the file is empty or has only blank lines") -> Parsed:
+        """All rows, of kind "text" with sets of labels; raises FormatError, also where there are none."""
         self._flush()
         self.problems.raise_if_any()
         names, y, indptr = self._labels.build()
         if len(indptr) == 1:
-            return None
+            raise row_error(1, why_empty)
         ids = self._ids.build() if self._has_ids else None
         return Parsed("text", names, y, texts=self._texts.build(), ids=ids, label_indptr=indptr)
 

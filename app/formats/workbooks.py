@@ -16,14 +16,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from app.datasets.schemas import ImportOptions
+from app.formats.csv_header import blocks_of_csv, first_cells
 from app.formats.csv_table import parse_csv
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import FormatError, Parsed, row_error, shorten
 from app.formats.workbook_cells import check_cells
 from app.plurals import counted
 
-WORKBOOKS = frozenset({"xlsx", "ods"})
 _SHOWN_SHEETS = 5
 
 
@@ -37,25 +39,31 @@ def parse_workbook(path: Path, options: ImportOptions, most: MostUnpacked) -> Pa
             raise FormatError(report, error.n_errors) from None
 
 
-@contextmanager
-def as_csv(path: Path, most: MostUnpacked, sheet: str | None = None) -> Iterator[Path]:
-    """A path of a sheet, by default the first, as CSV in UTF-8, to be used within the context.
+def first_values(path: Path, options: ImportOptions, most: MostUnpacked, n_rows: int) -> dict[str, list[str]]:
+    """The cells of a sheet's first rows by column; raises FormatError."""
+    with _written(path, most, options.sheet) as (sheet, _):
+        return first_cells(sheet, options, "comma", n_rows)
 
-    Text cells are unchanged, so codes keep their leading zeros. Whole numbers have no decimal point, dates are written
-    as ISO 8601, and blank rows are left out.
+
+@contextmanager
+def blocks(path: Path, options: ImportOptions, most: MostUnpacked) -> Iterator[tuple[list[str], Iterator[pa.Table]]]:
+    """The names of a sheet's columns, and its cells as strings in blocks of rows, to be used within the context."""
+    with _written(path, most, options.sheet) as (sheet, _), blocks_of_csv(sheet, options, most, "comma") as found:
+        yield found
+
+
+@contextmanager
+def _written(path: Path, most: MostUnpacked, name: str | None) -> Iterator[tuple[Path, array[int]]]:
+    """A sheet, by default the first, as CSV in UTF-8, and the line on which each of its rows begins.
+
+    Cells may have several lines. Text cells are unchanged, so codes keep their leading zeros. Whole numbers have no
+    decimal point, dates are written as ISO 8601, and blank rows are left out.
 
     Raises
     ------
     FormatError
         The workbook is damaged, is empty, has no such sheet, or decompresses to too much.
     """
-    with _written(path, most, sheet) as (written, _):
-        yield written
-
-
-@contextmanager
-def _written(path: Path, most: MostUnpacked, name: str | None) -> Iterator[tuple[Path, array[int]]]:
-    """A sheet as CSV, and the line on which each row of the sheet begins: cells may have several lines."""
     _check_size(path, most)
     with (
         tempfile.TemporaryFile() as target,
@@ -82,7 +90,7 @@ def _written(path: Path, most: MostUnpacked, name: str | None) -> Iterator[tuple
 
 @contextmanager
 def as_lines(path: Path, most: MostUnpacked, sheet: str | None = None) -> Iterator[tuple[Path, str]]:
-    """As :func:`as_csv`, with the sheet's name; each row of the sheet, blank ones too, is one line of its number.
+    """As :func:`_written`, with the sheet's name; each row of the sheet, blank ones too, is one line of its number.
 
     No row is taken for the header, and line breaks within cells are blanks.
     """
@@ -104,7 +112,7 @@ def as_lines(path: Path, most: MostUnpacked, sheet: str | None = None) -> Iterat
 
 
 def sheets(path: Path, most: MostUnpacked) -> Iterator[Iterator[list[str]]]:
-    """The rows of each sheet of a workbook, with cells as :func:`as_csv` has them.
+    """The rows of each sheet of a workbook, with cells as in :func:`as_lines`.
 
     Raises
     ------

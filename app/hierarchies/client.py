@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from app.datasets.client import beginning
+from app.hierarchies.formats import ENDINGS, FORMATS, format_by_name
 from app.hierarchies.schemas import (
-    ENDINGS,
     Change,
     Changes,
     Hierarchy,
@@ -12,20 +12,11 @@ from app.hierarchies.schemas import (
     HierarchyNodes,
     HierarchyOptions,
     RetiredLabels,
-    format_by_name,
 )
 from app.remote.errors import ClientError
 from app.remote.files import send_file
 from app.remote.transport import Resource
 from app.schemas import Page
-
-# what only the format has at the beginning of its XML
-_XML: dict[bytes, HierarchyFormat] = {
-    b"<DescriptorRecordSet": "mesh",
-    b"MARC21/slim": "marc",
-    b"<ClaML": "claml",
-    b"/skos/core#": "skos",
-}
 
 
 class Hierarchies(Resource):
@@ -65,7 +56,7 @@ class Hierarchies(Resource):
         chosen = format or by_name
         if chosen is None and ".xml" in file.suffixes:
             head = beginning(file)
-            chosen = next((of for mark, of in _XML.items() if mark in head), None)
+            chosen = next((each.name for each in FORMATS.values() if each.mark and each.mark in head), None)
         if chosen is None:
             known = ", ".join(ENDINGS)
             raise ClientError(

@@ -8,7 +8,8 @@ import typer
 from app.command_line.connection import connect
 from app.command_line.output import Json, console, option, print_json, print_result, table
 from app.datasets.client import name_of
-from app.hierarchies.schemas import Change, Hierarchy, HierarchyFormat, HierarchyOptions, LabelChange
+from app.hierarchies.formats import FORMATS
+from app.hierarchies.schemas import Change, Hierarchy, HierarchyOptions, LabelChange
 
 hierarchies = typer.Typer(help="Upload and manage label trees and vocabularies.", no_args_is_help=True)
 
@@ -26,10 +27,7 @@ def upload(
     name: Annotated[str | None, typer.Option(help="Default: the file's name without extensions.")] = None,
     format: Annotated[
         str | None,
-        typer.Option(
-            help="json, csv, lshtc, rcv1, paths, skos, obo, claml, arff, marc, mesh or codes; default: detected from "
-            "the file's extension or first lines."
-        ),
+        typer.Option(help=f"{', '.join(FORMATS)}; default: detected from the file's extension or first lines."),
     ] = None,
     root: Annotated[str | None, option(HierarchyOptions, "root")] = None,
     tree: Annotated[str | None, option(HierarchyOptions, "tree")] = None,
@@ -55,9 +53,7 @@ def upload(
     named = {"root": root, "tree": tree, "exclude": exclude, "language": language}
     named |= {"languages": languages, "separator": separator}
     options = named | dict(map(_option, option_ or ()))
-    hierarchy = connect().hierarchies.upload(
-        path, name or name_of(path), cast(HierarchyFormat | None, format), **options
-    )
+    hierarchy = connect().hierarchies.upload(path, name or name_of(path), format, **options)
     _show(hierarchy, json)
 
 

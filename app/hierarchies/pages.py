@@ -1,11 +1,14 @@
 """Pages of hierarchies: the upload form, and the tree to browse and search."""
 
+from typing import Any
+
 from fastapi import Request
 from starlette.responses import Response
 
 from app.access.authentication import VIEWER
 from app.datasets import service as datasets
 from app.hierarchies import service as hierarchies
+from app.hierarchies.formats import ENDINGS, FORMATS, formats_of
 from app.http.parameters import Db, PageToken, Ref
 from app.web.rendering import Call, render
 from app.web.routing import pages
@@ -20,7 +23,10 @@ def list_hierarchies(request: Request, session: Db, page_token: PageToken = None
     """All hierarchies, with the upload form."""
     page = hierarchies.page(session, PAGE_SIZE, page_token)
     call = Call(f"/hierarchies?page_size={PAGE_SIZE}", f"client.hierarchies.list({PAGE_SIZE})")
-    return render(request, "hierarchies.html", page=page, call=call)
+    titles = [(each.name, each.title) for each in FORMATS.values()]
+    extensions = {ending.removeprefix("."): name for ending, name in ENDINGS.items()}
+    form: dict[str, Any] = {"formats": titles, "extensions": extensions, "formats_of": formats_of}
+    return render(request, "hierarchies.html", page=page, call=call, **form)
 
 
 @router.get("/hierarchies/{ref}", dependencies=[VIEWER])

@@ -1,61 +1,20 @@
 """Schemas of hierarchies and their editions."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from app.display.shown import Shown
+from app.hierarchies.formats import FORMATS
 from app.schemas import Name
 
-HierarchyFormat = Literal[
-    "json", "csv", "lshtc", "rcv1", "paths", "skos", "obo", "claml", "arff", "marc", "mesh", "codes"
-]
+# the formats that app/hierarchies/formats describes
+if TYPE_CHECKING:
+    HierarchyFormat: TypeAlias = str
+else:
+    HierarchyFormat = Literal[tuple(FORMATS)]
 
 _LANGUAGE = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*"
-
-
-_FORMATS: dict[str, HierarchyFormat] = {
-    "cat_hier.txt": "lshtc",
-    ".json": "json",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".xlsx": "csv",
-    ".ods": "csv",
-    ".hier": "rcv1",
-    ".hier.orig": "rcv1",
-    ".hier.expanded": "rcv1",
-    ".paths": "paths",
-    ".obo": "obo",
-    ".claml": "claml",
-    ".arff": "arff",
-    ".mrc": "marc",
-    ".marc": "marc",
-    ".marcxml": "marc",
-}
-_SYNTAXES = {
-    ".ttl": "turtle",
-    ".rdf": "xml",
-    ".jsonld": "json-ld",
-    ".nt": "nt",
-    ".n3": "n3",
-    ".trig": "trig",
-    ".nq": "nquads",
-    ".trix": "trix",
-    ".hext": "hext",
-}
-_COMPRESSED = (".gz", ".xz", ".zst")
-ENDINGS = (*_FORMATS, *_SYNTAXES)
-
-
-def format_by_name(name: str) -> tuple[HierarchyFormat | None, str | None]:
-    """The format that a file's name says, None if it says none, and the RDF syntax of SKOS."""
-    plain = name.lower()
-    for ending in _COMPRESSED:
-        plain = plain.removesuffix(ending)
-    syntax = next((_SYNTAXES[ending] for ending in _SYNTAXES if plain.endswith(ending)), None)
-    if syntax is not None:
-        return "skos", syntax
-    return next((format for ending, format in _FORMATS.items() if plain.endswith(ending)), None), None
 
 
 class HierarchyOptions(BaseModel):
@@ -169,12 +128,7 @@ class NewHierarchy(HierarchyOptions):
 
     name: Name = Field(description="Unique name of the hierarchy in jobs and URLs.")
     format: HierarchyFormat = Field(
-        description="json: nested objects and lists; csv: columns of labels and their parents, also in a workbook; "
-        "lshtc: cat_hier.txt; rcv1: lines with parent: and child:; paths: one label per line, such as "
-        "comp.sys.mac or 12 - A > B; skos: a thesaurus in RDF; obo: an ontology; claml: a classification in XML; "
-        "arff: the hierarchical attribute in the header of a file of Clus; marc: authority records; mesh: MeSH's "
-        "descriptors in XML; codes: a table of codes that say their parents, such as ISCO or UNSPSC, also in a "
-        "workbook."
+        description="; ".join(f"{each.name}: {each.summary}" for each in FORMATS.values()) + "."
     )
 
 

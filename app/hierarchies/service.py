@@ -17,6 +17,7 @@ from app.formats.hierarchies.apart import TooManyWaitError, read_hierarchy
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
+from app.hierarchies.formats import formats_of
 from app.hierarchies.nodes import MAX_NODES
 from app.hierarchies.schemas import Hierarchy, NewHierarchy, RetiredLabel, RetiredLabels
 from app.jobs import in_use
@@ -31,22 +32,6 @@ _INSERTED_AT_ONCE = 10_000
 
 _LISTED = 100
 _COME_AGAIN_SECONDS = 15.0
-_FORMATS_OF = {
-    "root": ("json", "csv", "lshtc", "rcv1"),
-    "separator": ("paths",),
-    "id_separator": ("paths",),
-    "comment": ("paths",),
-    "parent_field": ("csv",),
-    "id_field": ("csv", "json", "codes", "marc"),
-    "name_field": ("csv", "json", "codes"),
-    "notation_field": ("csv", "json"),
-    "delimiter": ("csv", "codes"),
-    "sheet": ("csv", "codes"),
-    "code_lengths": ("codes",),
-    "syntax": ("skos",),
-    "base": ("skos",),
-    "label": ("skos",),
-}
 
 N = tables.HierarchyNode
 
@@ -64,8 +49,8 @@ def check_new(session: Session, new: NewHierarchy) -> None:
     given = new.model_dump(exclude_defaults=True, exclude={"name", "format"})
     strange = [
         Item(f"this option belongs to the format {' and '.join(formats)}; the format is {new.format}", f"/{option}")
-        for option, formats in _FORMATS_OF.items()
-        if option in given and new.format not in formats
+        for option in given
+        if (formats := formats_of(option)) and new.format not in formats
     ]
     if strange:
         raise InvalidInput("the option does not fit the format", strange)

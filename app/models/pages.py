@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app.access.authentication import VIEWER
 from app.datasets import service as datasets
-from app.datasets.schemas import EXTENSIONS
+from app.datasets.formats import EXTENSIONS
 from app.errors import NotFound
 from app.evaluations import bands, comparisons
 from app.evaluations import service as evaluations

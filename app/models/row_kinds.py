@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.datasets import versions as dataset_versions
+from app.datasets.formats import FORMATS
 from app.datasets.schemas import NewDataset
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.models import service as models
@@ -42,8 +43,6 @@ def require_same(
 
 # how the values of columns were written; which columns there are comes from their roles
 _CELL_OPTIONS = ("column_types", "missing", "missing_values", "text_fields")
-# formats whose names of numbers are columns, or elements of a column of lists; JSON lines may have them in an object
-_TABLES = ("csv", "tsv", "xlsx", "ods", "parquet", "arrow")
 # of numeric columns that can be named in options
 _MOST_NAMED = 10_000
 
@@ -79,7 +78,8 @@ def _columns_read(session: Session, trained: tables.Dataset, number: int) -> dic
     if trained.kind == "text":
         return found | {"text_columns": of_import.get("text_columns") or ["text"]}
     names = None if rows is None else files().manifest(rows.path)["feature_names"]
-    has_columns = trained.format in _TABLES or of_import.get("number_columns") or of_import.get("infer_columns")
+    # names of numbers in tables are columns, or elements of a column of lists; JSON lines may have them in an object
+    has_columns = FORMATS[trained.format].is_table or of_import.get("number_columns") or of_import.get("infer_columns")
     if has_columns and names is not None and len(names) <= _MOST_NAMED:
         return found | {"number_columns": names}
     return found

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.datasets.schemas import ImportOptions
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError
 from app.predictions.first_answers import load_loops, load_loops_of
 from solvers.core.base import Solver

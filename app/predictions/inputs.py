@@ -13,9 +13,10 @@ from sqlalchemy.orm import Session
 from app.config import settings
 from app.datasets import append_sources
 from app.datasets import versions as dataset_versions
+from app.datasets.formats import FORMATS
 from app.datasets.schemas import ImportOptions
+from app.formats.parsing import source_columns
 from app.formats.plain_file import MostUnpacked
-from app.formats.source_columns import NAMED, source_columns
 from app.store import tables
 from app.store.corpus import Corpus
 from app.store.files import files
@@ -50,7 +51,7 @@ def sources(session: Session, dataset_id: str, number: int) -> list[Source] | No
         path = f"datasets/{dataset_id}/{own}" if own else append_sources.path_of(dataset_id, job.request)
         given = {name: job.request[name] for name in ImportOptions.model_fields if name in job.request}
         options = ImportOptions.model_validate(given)
-        if job.request["format"] not in NAMED or options.without_label != "refuse":
+        if FORMATS[job.request["format"]].columns is None or options.without_label != "refuse":
             return None
         try:
             found.append(Source(files().local(path), job.request["format"], options))

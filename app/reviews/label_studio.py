@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import orjson
 
+from app.datasets.formats.annotations import MIN
 from app.errors import InvalidInput, Item
-from app.formats.annotation_keys import MIN
 from app.formats.annotations import chosen_paths, records
 from app.formats.json_columns import RefusedError
 from app.formats.table import FormatError

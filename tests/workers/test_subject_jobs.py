@@ -54,6 +54,7 @@ def _rows(n: int = 48) -> str:
 
 def _train(session: Session, solver: str, **params: Any) -> None:
     request = {"dataset": "crafts", "hierarchy": "tree", "model": "m", "solver": solver, "params": params, "seed": 1}
+    request["stratify"] = "labels"
     job = jobs.submit(session, TrainRequest.model_validate(request))
     run(job.id)
     assert jobs.get(session, job.id).error is None

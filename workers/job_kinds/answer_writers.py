@@ -17,8 +17,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from app.formats.json_records import JSON_FIELD
 from app.formats.label_sets import SEPARATORS
-from app.formats.source_columns import JSON_FIELD
 
 # sets of labels have these joined by a separator where a cell holds no list; other lists are JSON there
 JOINED = frozenset(

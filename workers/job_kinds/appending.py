@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.config import settings
+from app.datasets.formats import FORMATS
 from app.errors import Conflict, InvalidInput
 from app.formats.label_forms import label_type, with_labels_of
 from app.formats.table import FormatError
@@ -19,9 +20,6 @@ from app.store.segments import DoesNotFitError, extended
 from workers.job_kinds.importing import not_readable, parsed_file
 from workers.job_kinds.next_version import NextVersion, delete_other_attempts, folder_of, newest_version
 from workers.running.job_context import JobContext
-
-# their columns are those of a table, which the new rows must have all
-_TABLES = frozenset({"csv", "tsv", "parquet", "arrow"})
 
 
 def append_rows(context: JobContext) -> None:
@@ -38,7 +36,7 @@ def append_rows(context: JobContext) -> None:
         raise not_readable(store, folder, error) from error
     parsed = with_labels_of(parsed, corpus.labels, request.get("merge_labels") or ())
     try:
-        same_columns = request["format"] in _TABLES
+        same_columns = FORMATS[request["format"]].is_table
         extension = extended(corpus.head(), corpus.parts, parsed, request["part"], same_columns)
     except DoesNotFitError as error:
         store.delete(source)

@@ -15,8 +15,8 @@ from app.datasets.schemas import ImportOptions
 from app.datasets.service import ERROR_REPORT
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
+from app.formats.parsing import parse
 from app.formats.plain_file import MostUnpacked
-from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
 from app.plurals import counted
 from app.store import tables

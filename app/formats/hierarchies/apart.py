@@ -21,18 +21,18 @@ from pathlib import Path
 from typing import Any
 
 from app.formats.hierarchies.bounds import Bounds
-from app.formats.hierarchies.registry import is_workbook, parse_hierarchy
+from app.formats.hierarchies.parsing import is_workbook, parse_hierarchy
 from app.formats.hierarchies.stored import load_vocabulary, save_vocabulary
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.plain_file import MostUnpacked, compression_of, plain_file
 from app.formats.table import FormatError, RowError, row_error
+from app.hierarchies.formats import FORMATS
 from app.hierarchies.schemas import HierarchyOptions
 
 INLINE_BYTES = 64 << 10
-INLINE_FORMATS = frozenset({"json", "csv", "lshtc", "rcv1", "paths"})
 
-# formats that are read as a stream, so that their files may unpack to more
-_STREAMED, _TIMES = frozenset({"marc", "mesh"}), 4
+# how much more files may unpack to that are read as a stream
+_TIMES = 4
 _MEMORY_BYTES = 4 << 30
 _LOOK_SECONDS = 0.05
 _ORPHANED = 3
@@ -83,7 +83,7 @@ def main(path: str, format: str, options: str, bounds: str, folder: str) -> None
     errors: list[RowError] = []
     n_errors = 0
     try:
-        n_bytes = most.n_bytes * (_TIMES if format in _STREAMED else 1)
+        n_bytes = most.n_bytes * (_TIMES if FORMATS[format].is_streamed else 1)
         with plain_file(Path(path), MostUnpacked(n_bytes=n_bytes)) as plain:
             vocabulary = parse_hierarchy(plain, format, HierarchyOptions.model_validate_json(options), most)
         save_vocabulary(Path(folder), vocabulary)
@@ -96,7 +96,7 @@ def main(path: str, format: str, options: str, bounds: str, folder: str) -> None
 
 
 def _is_simple(path: Path, format: str) -> bool:
-    if format not in INLINE_FORMATS or path.stat().st_size > INLINE_BYTES:
+    if not FORMATS[format].is_simple or path.stat().st_size > INLINE_BYTES:
         return False
     with path.open("rb") as file:
         return not is_workbook(path) and compression_of(file.read(8)) is None

@@ -104,7 +104,7 @@ def test_names_and_formats_are_checked_before_a_byte_comes(session: Session, dat
         datasets.check_new(session, NewDataset(name="digits", format="csv"))
     with pytest.raises(ValidationError, match="name"):
         NewDataset(name="../x", format="csv")
-    with pytest.raises(ValidationError, match="'xlsx' or 'ods'"):
+    with pytest.raises(ValidationError, match="'xlsx' or 'xmc'"):
         NewDataset(name="x", format="pickle")  # type: ignore[arg-type]
 
 

@@ -11,7 +11,7 @@ import pytest
 from app.datasets.client import format_of
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 
 

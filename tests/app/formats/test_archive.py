@@ -13,8 +13,8 @@ import pytest
 
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
+from app.formats.parsing import parse
 from app.formats.plain_file import MostUnpacked
-from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
 
 TEXTS = {

@@ -12,8 +12,8 @@ from scipy.io import arff as scipy_arff
 
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
-from app.formats.hierarchies.registry import parse_hierarchy
-from app.formats.registry import parse
+from app.formats.hierarchies.parsing import parse_hierarchy
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 
 WEATHER = """% a comment

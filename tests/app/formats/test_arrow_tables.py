@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from app.datasets.schemas import ImportOptions
 from app.formats import plain_file
+from app.formats.parsing import parse
 from app.formats.plain_file import MostUnpacked
-from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
 
 BOTH = pytest.mark.parametrize("format", ["parquet", "arrow"])

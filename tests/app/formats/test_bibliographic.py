@@ -17,7 +17,7 @@ from app.datasets.schemas import ImportOptions, TableSample
 from app.formats import jsonld_documents
 from app.formats.bibliographic import TEXT_FIELDS
 from app.formats.detection import declared_format
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 from app.formats.table_samples import plain_sample
 from app.formats.window import Window

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.datasets.schemas import ImportOptions
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError
 
 

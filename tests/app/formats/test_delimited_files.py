@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.datasets.schemas import ImportOptions
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 
 

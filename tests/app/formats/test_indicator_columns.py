@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.datasets.schemas import ImportOptions
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 
 

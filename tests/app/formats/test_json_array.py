@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.formats.json_array import array_records, begins_array
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.window import Window
 
 SHAPED = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings, target
 from hypothesis import strategies as st
 
+from app.datasets.formats import FORMATS
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
 from app.formats.hierarchies.bounds import Bounds
-from app.formats.hierarchies.registry import HIERARCHY_FORMATS, parse_hierarchy
-from app.formats.registry import FORMATS, parse
+from app.formats.hierarchies.parsing import parse_hierarchy
+from app.formats.parsing import parse
 from app.formats.table import FormatError
+from app.hierarchies.formats import FORMATS as HIERARCHY_FORMATS
 from app.hierarchies.schemas import HierarchyOptions
 
 CORPUS = Path(__file__).parents[2] / "corpus"

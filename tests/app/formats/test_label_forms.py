@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
 from app.formats.likeness import key, merged, similar_labels
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.datasets.formats import FORMATS
 from app.datasets.schemas import ImportOptions
-from app.formats.registry import FORMATS, parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError
 
 

@@ -10,9 +10,9 @@ import pytest
 from app.datasets.client import format_of
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
-from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.parsing import parse_hierarchy
 from app.formats.marc8 import decode_marc8
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 from app.hierarchies.schemas import HierarchyOptions
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.datasets.schemas import ImportOptions
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 
 COLOURS, WORDS = ("red", "green", "blue"), ("apples and pears", "a dark old wood", "three small birds sing")
@@ -138,6 +138,21 @@ def test_numbers_of_flat_json_need_no_features_key(tmp_path: Path) -> None:
     assert (parsed.kind, parsed.feature_names) == ("sparse", ["x", "y"])
     assert parsed.X is not None
     np.testing.assert_array_equal(parsed.X.toarray(), [[1, 0], [2.5, 1]])
+
+
+def test_a_misspelt_key_of_features_is_one_error(tmp_path: Path) -> None:
+    rows = (
+        b'{"label": "a", "features": {"width": 2}}\n' + b'{"label": "b", "features": {"heigth": 1, "width": 2}}\n' * 3
+    )
+    given = {"number_columns": ("height", "width")}
+    with pytest.raises(FormatError) as refused:
+        read(tmp_path, rows, "jsonl", ImportOptions.model_validate(given))
+    (error,) = refused.value.report
+    assert (error.row, error.column, error.cause) == (2, "heigth", "unknown_key")
+    assert error.detail == "features of 3 rows have the key 'heigth', which no option names; did you mean 'height'?"
+    X = read(tmp_path, rows, "jsonl", ImportOptions.model_validate(given | {"ignore_columns": ("heigth",)})).X
+    assert X is not None
+    assert X.toarray().tolist() == [[0, 2]] * 4
 
 
 def test_a_table_may_have_lists_of_numbers(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.datasets.schemas import ImportOptions
+from app.formats.parsing import parse
 from app.formats.plain_file import MostUnpacked
-from app.formats.registry import parse
 from app.formats.table import FormatError, Parsed
 
 

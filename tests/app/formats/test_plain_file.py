@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.formats import plain_file as plain_files
+from app.formats.parsing import parse
 from app.formats.plain_file import MostUnpacked, compression_of, head_of, plain_file
-from app.formats.registry import parse
 from app.formats.table import FormatError
 
 Pack = Callable[[bytes], bytes]

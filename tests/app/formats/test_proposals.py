@@ -15,8 +15,8 @@ import pytest
 
 from app.datasets.column_names import labels_by_name
 from app.datasets.schemas import ImportOptions, ProposedColumns, TableSample
+from app.formats.parsing import parse
 from app.formats.proposals import propose_columns
-from app.formats.registry import parse
 from app.formats.table import FormatError
 
 N_ROWS = 40

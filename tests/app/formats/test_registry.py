@@ -2,7 +2,6 @@ import gzip
 import io
 import re
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,9 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.datasets.formats import FORMATS
+from app.datasets.formats.format import Format
 from app.datasets.schemas import DatasetFormat, ImportOptions
+from app.descriptions import loaded
 from app.formats.detection import declared_format
-from app.formats.registry import FORMATS, parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError
 
 
@@ -86,12 +88,22 @@ def test_a_format_is_recognised_by_its_content(tmp_path: Path, format: str, cont
     assert parse(path, format).labels == labels
 
 
-def test_every_format_is_in_the_schema_and_has_a_parser() -> None:
-    assert set(FORMATS) == set(get_args(DatasetFormat))
-    for entry in FORMATS.values():
-        module, _, function = entry.parser.partition(":")
-        assert callable(getattr(import_module(module), function))
-        assert entry.options <= set(ImportOptions.model_fields)
+@pytest.mark.parametrize("format", FORMATS.values(), ids=lambda format: format.name)
+def test_a_description_is_whole(format: Format) -> None:
+    assert format.name in get_args(DatasetFormat)
+    assert (format.recognises is None) != (format.begins is None)
+    columns = [] if format.columns is None else [format.columns.first_values, format.columns.blocks]
+    for reference in (format.parser, *columns):
+        assert callable(loaded(reference))
+    assert format.options <= set(ImportOptions.model_fields)
+    assert format.options >= set(format.fixed)
+    assert ("infer_columns" in format.options) == (format.columns is not None)
+    assert {shape.file.rpartition(".")[2] for shape in format.shapes} == {format.name}
+
+
+def test_rows_of_tables_have_the_same_columns_and_those_of_json_lines_need_not() -> None:
+    tables = {name for name, format in FORMATS.items() if format.is_table}
+    assert tables == {"csv", "tsv", "xlsx", "ods", "parquet", "arrow"}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.datasets.schemas import ImportOptions
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import Parsed
 
 FOLDER = Path(os.environ.get("POLYMARGIN_BENCH_DATA", "not set"))

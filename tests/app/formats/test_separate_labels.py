@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix, save_npz
 
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 
 X = np.array([[0, 1.5, 0], [0, 0, 0], [2, 0, 3]])
@@ -91,7 +91,20 @@ def test_texts_have_the_labels_of_the_other_file(tmp_path: Path) -> None:
         ({"X.npz": npz(X), "Y.txt": b"4 4\n0:1\n\n\n"}, "'Y.txt': the first line declares 4 rows; the file has 3"),
         ({"X.npz": npz(X), "lbl.json": NAMES}, "'X.npz': the rows have no numbers of labels: add the file of labels"),
         ({"X.npz": npz(X), "Y.npz": npz(Y), "output-items.txt": b"a\n"}, "have 4 columns, and their file of names 1"),
-        ({"X.npz": npz(X), "Y.npz": npz(Y), "output-items.txt": b"a\nb\na\nd\n"}, "two labels are named 'a'"),
+        (
+            {"X.npz": npz(X), "Y.npz": npz(Y), "output-items.txt": b"a\nb\na\nd\n"},
+            "the file has 'a' on several of its 4",
+        ),
+        (
+            {"X.npz": npz(X), "Y.npz": npz(Y), "names/n": npz(Y)},
+            "'names/n': expected names of labels, a different one on",
+        ),
+        (
+            {"X.npz": npz(X), "Y.npz": npz(Y), "names/n": npz(Y)},
+            "the file is of the format npz: labels of rows belong in",
+        ),
+        ({"X.npz": npz(X), "Y.npz": npz(Y), "names/n": as_text(Y)}, "the file is a matrix: labels of rows belong in"),
+        ({"X.npz": npz(X), "Y.npz": npz(Y), "names/n": b""}, "the file is empty"),
         (
             {"texts.txt": b"one\ntwo\n", "labels.txt": b"0\n2\n", "output-items.txt": b"a\nb\n"},
             "'labels.txt': the label '2' is not a number from 0 to 1",
@@ -103,3 +116,34 @@ def test_files_that_do_not_fit_together_are_refused(tmp_path: Path, members: dic
     with pytest.raises(FormatError) as refused:
         read(tmp_path, members)
     assert detail in refused.value.errors[0].detail
+
+
+LABELLED = {
+    "a.csv": (b"label,text\na,x\nb,y\n", "in the column 'label'"),
+    "a.jsonl": (b'{"label": "a", "text": "x"}\n{"label": "b", "text": "y"}\n', "in the column 'label'"),
+    "a.svm": (b"a 1:1\nb 2:1\n", "such as 'a'"),
+    "sets.svm": (b"a,c 1:1\nb 2:1\n", "such as 'a'"),
+    "a.txt": (b"__label__a x\n__label__b y\n", "as files of the format fasttext always have"),
+    "counts.txt": (b"2 3 2\n0 1:1\n1 2:1\n", "as files of the format xmc always have"),
+}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_rows_with_labels_of_their_own_are_refused_once(tmp_path: Path, name: str) -> None:
+    content, where = LABELLED[name]
+    with pytest.raises(FormatError) as refused:
+        read(tmp_path, {f"features/{name}": content, "labels/l.txt": b"a\nb\n"})
+    assert len(refused.value.report) == 1
+    assert f"'features/{name}': the rows have labels of their own, {where}" in refused.value.errors[0].detail
+
+
+def test_arrays_with_labels_of_their_own_are_refused(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    np.savez(stream, X=X, y=["a", "b", "c"])
+    with pytest.raises(FormatError, match="in the array 'y'; a file of labels \\(--labels\\) is for rows without"):
+        read(tmp_path, {"X.npz": stream.getvalue(), "Y.npz": npz(Y)})
+
+
+def test_names_of_labels_may_be_json_lines(tmp_path: Path) -> None:
+    members = {"texts.txt": b"one\ntwo\n", "labels.txt": b"0\n0 1\n", "names/n.json": NAMES}
+    assert sets(read(tmp_path, members)) == [["A1"], ["A1", "B2"]]

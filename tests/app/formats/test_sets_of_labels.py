@@ -8,7 +8,7 @@ import pytest
 
 from app.datasets.schemas import ImportOptions
 from app.formats.label_sets import LabelSets
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed, Problems, RowError
 
 SETS = [["b", "a"], [], ["c"], ["a", "c"]]

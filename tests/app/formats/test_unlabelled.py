@@ -12,7 +12,7 @@ import pytest
 from app.datasets.import_options import check_options
 from app.datasets.schemas import ImportOptions
 from app.errors import InvalidInput
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 
 X = [[9.0, 1.0], [0.0, 2.0]]

@@ -12,7 +12,7 @@ import pytest
 
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 from app.formats.workbook_cells import check_cells
 

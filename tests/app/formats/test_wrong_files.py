@@ -11,8 +11,8 @@ import pytest
 
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import check_format, declared_format
+from app.formats.parsing import parse
 from app.formats.plain_file import head_of, plain_file
-from app.formats.registry import parse
 from app.formats.table import FormatError
 
 

@@ -79,7 +79,7 @@ def test_names_formats_and_options_are_checked_before_a_byte_comes(session: Sess
         hierarchies.register(session, "letters", "csv", Vocabulary(TREE))
     with pytest.raises(ValidationError, match="name"):
         NewHierarchy(name="../x", format="csv")
-    with pytest.raises(ValidationError, match="Input should be 'json', 'csv', 'lshtc'"):
+    with pytest.raises(ValidationError, match="Input should be 'arff', 'claml', 'codes'"):
         NewHierarchy(name="x", format="xml")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput) as refused:
         hierarchies.check_new(session, NewHierarchy(name="x", format="csv", separator="/"))

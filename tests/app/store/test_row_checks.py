@@ -9,7 +9,7 @@ import pytest
 
 from app.datasets.schemas import ImportOptions
 from app.datasets.statistics_schemas import DatasetStatistics
-from app.formats.registry import parse
+from app.formats.parsing import parse
 from app.store import row_checks
 from app.store.row_statistics import by_part, statistics_of
 

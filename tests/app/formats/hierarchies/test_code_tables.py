@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.parsing import parse_hierarchy
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
 from app.hierarchies.schemas import HierarchyOptions

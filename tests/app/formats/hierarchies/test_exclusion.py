@@ -8,7 +8,7 @@ from asking import TestClient, problem
 from working import answers, train, upload
 
 from app.formats.hierarchies.exclusion import Exclusion
-from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.parsing import parse_hierarchy
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
 from app.hierarchies.schemas import HierarchyOptions

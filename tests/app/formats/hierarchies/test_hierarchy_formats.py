@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.descriptions import loaded
 from app.formats.hierarchies.edges import Edges
-from app.formats.hierarchies.registry import HIERARCHY_FORMATS, parse_hierarchy
+from app.formats.hierarchies.parsing import parse_hierarchy
 from app.formats.table import FormatError, RowError
+from app.hierarchies.formats import FORMATS as HIERARCHY_FORMATS
+from app.hierarchies.formats.format import Format
 from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import Taxonomy
 
@@ -62,6 +65,13 @@ def faults(tmp_path: Path, format: str, content: str | bytes, **options: str) ->
     with pytest.raises(FormatError) as caught:
         read(tmp_path, format, content, **options)
     return caught.value.errors
+
+
+@pytest.mark.parametrize("format", HIERARCHY_FORMATS.values(), ids=lambda format: format.name)
+def test_a_description_is_whole(format: Format) -> None:
+    assert callable(loaded(format.parser))
+    assert format.options <= set(HierarchyOptions.model_fields)
+    assert {shape.file.rpartition(".")[2] for shape in format.shapes} == {format.name}
 
 
 def test_every_format_has_an_example() -> None:

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from mesh_of_2026 import DESC2026
 
-from app.formats.hierarchies.registry import parse_hierarchy
+from app.formats.hierarchies.parsing import parse_hierarchy
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
 from app.hierarchies.schemas import HierarchyOptions

@@ -11,7 +11,8 @@ from app.formats.hierarchies.apart import read_hierarchy
 from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
-from app.hierarchies.schemas import HierarchyOptions, format_by_name
+from app.hierarchies.formats import format_by_name
+from app.hierarchies.schemas import HierarchyOptions
 
 EDGES = [
     ["Subjects of the office"],

@@ -6,20 +6,25 @@ has exactly one label, rows have one label each; otherwise, or if the options na
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
+from app.datasets.formats.format import Format, Reference
+from app.descriptions import Shape
 
-from app.datasets.schemas import ImportOptions
-from app.formats.label_sets import LabelSets
-from app.formats.table import Parsed, Problems, row_error
-from app.formats.text_blob import TextBlob
-from app.formats.window import NOT_UTF8, Window
+if TYPE_CHECKING:
+    from app.datasets.schemas import ImportOptions
+    from app.formats.table import Parsed, Problems
 
 PREFIX = "__label__"
 
 
-def parse_fasttext(path: Path, options: ImportOptions) -> Parsed:
+def _is_fasttext(lines: Sequence[str], labels: frozenset[str]) -> bool:
+    return lines[0].lstrip().startswith(PREFIX)
+
+
+def parse(path: Path, options: ImportOptions) -> Parsed:
     """Read a file of texts with labels among their words.
 
     Parameters
@@ -39,6 +44,13 @@ def parse_fasttext(path: Path, options: ImportOptions) -> Parsed:
     FormatError
         With the lines that are not UTF-8 or have an empty label; or no line has a label.
     """
+    import numpy as np
+
+    from app.formats.label_sets import LabelSets
+    from app.formats.table import Parsed, Problems, row_error
+    from app.formats.text_blob import TextBlob
+    from app.formats.window import Window
+
     labels, texts, problems = LabelSets(), TextBlob(), Problems()
     line, single, some = 1, options.label_separator is None, False
     with Window(path) as window:
@@ -73,10 +85,29 @@ def _read(record: bytes, line: int, problems: Problems) -> tuple[list[str], byte
     try:
         words = record.decode().split()
     except UnicodeDecodeError:
-        problems.add(line, f"not {NOT_UTF8}")
+        problems.add(line, "not valid UTF-8")
         return None
     labels = [word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)]
     if "" in labels:
         problems.add(line, f"{PREFIX} without a name", "label")
         return None
     return labels, " ".join(word for word in words if not word.startswith(PREFIX)).encode()
+
+
+FASTTEXT = Format(
+    "fasttext",
+    "fastText",
+    f"{__name__}:parse",
+    frozenset({"label_separator", "languages", "encoding"}),
+    Reference(
+        "`__label__a __label__b a text`, one row per line; labels may be anywhere in the line",
+        "`__label__` words: one label per row if every line has exactly one, otherwise sets (always with "
+        '`label_separator=" "`)',
+    ),
+    (
+        Shape("fastText, one label a line", "good.fasttext"),
+        Shape("fastText, several labels a line", "sets.fasttext"),
+    ),
+    recognises=_is_fasttext,
+    fixed={"label_separator": (" ", "labels are separated by blanks")},
+)

@@ -7,18 +7,25 @@ An attribute of type `hierarchical` lists `01,01/01,01/02`, whose names are whol
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from app.formats.arff import SEPARATOR, are_edges, file_header
-from app.formats.hierarchies.bounds import Bounds
-from app.formats.hierarchies.edges import Edges
-from app.formats.hierarchies.vocabulary import Vocabulary
-from app.formats.table import row_error
-from app.hierarchies.schemas import HierarchyOptions
-from solvers.labels.taxonomy import ROOT
+from app.descriptions import Shape
+from app.hierarchies.formats.format import Format
+
+if TYPE_CHECKING:
+    from app.formats.hierarchies.bounds import Bounds
+    from app.formats.hierarchies.vocabulary import Vocabulary
+    from app.hierarchies.schemas import HierarchyOptions
 
 
-def parse_arff_hierarchy(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
+def parse(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
     """Read the header of a file; raises FormatError where it has no hierarchy, or not one that is a tree."""
+    from app.formats.arff import SEPARATOR, are_edges, file_header
+    from app.formats.hierarchies.edges import Edges
+    from app.formats.hierarchies.vocabulary import Vocabulary
+    from app.formats.table import row_error
+    from solvers.labels.taxonomy import ROOT
+
     header = file_header(path)
     found = [each for each in header.attributes if each.kind == "hierarchical"]
     if len(found) != 1:
@@ -40,3 +47,15 @@ def parse_arff_hierarchy(path: Path, options: HierarchyOptions, bounds: Bounds) 
             edges.add(above, child, attribute.line, repeats=True)
             above = child
     return Vocabulary(edges.build(), read_as={"classes": "paths"})
+
+
+ARFF = Format(
+    "arff",
+    "ARFF: hierarchical classes of Clus",
+    "the hierarchical attribute in the header of a file of Clus",
+    f"{__name__}:parse",
+    "the attribute of type `hierarchical` in the header of a file of Clus: paths, `01,01/02`, or edges, `root/a,a/b`",
+    "above all paths; `root` of edges",
+    (Shape("Clus: hierarchy in an ARFF header", "good.arff"),),
+    endings={".arff": None},
+)

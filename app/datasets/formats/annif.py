@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
+from app.datasets.formats.delimited import cells_of
+from app.datasets.formats.format import Format, Reference
+from app.descriptions import Shape
 
-from app.datasets.schemas import ImportOptions
-from app.formats.csv_header import has_annif_header
-from app.formats.csv_table import parse_csv
-from app.formats.label_sets import LabelSets
-from app.formats.table import Parsed, Problems, row_error, shorten
-from app.formats.text_blob import TextBlob
-from app.formats.window import BOM, NOT_UTF8, Window
+if TYPE_CHECKING:
+    from app.datasets.schemas import ImportOptions
+    from app.formats.table import Parsed, Problems
 
 _MOST_HEADER_BYTES = 1 << 16
+_ROW = re.compile(r"[^\t]*\t\s*(?:<[^<>\s]+>\s*)+")
 _SUBJECTS = re.compile(r"\s*(?:<[^<>\s]+>\s*)*")
 _SUBJECT = re.compile(r"<([^<>\s]+)>")
 
 
-def parse_annif(path: Path, options: ImportOptions) -> Parsed:
+def _is_annif(lines: Sequence[str], labels: frozenset[str]) -> bool:
+    return _ROW.fullmatch(lines[0]) is not None or _is_header(lines[0])
+
+
+def parse(path: Path, options: ImportOptions) -> Parsed:
     """Read a corpus of short texts.
 
     Parameters
@@ -44,6 +49,14 @@ def parse_annif(path: Path, options: ImportOptions) -> Parsed:
     FormatError
         With the lines that have no tab, or something else than URIs in angle brackets after it.
     """
+    import numpy as np
+
+    from app.formats.csv_table import parse_csv
+    from app.formats.label_sets import LabelSets
+    from app.formats.table import Parsed, Problems, row_error
+    from app.formats.text_blob import TextBlob
+    from app.formats.window import Window
+
     header = _header(path)
     if header is not None:
         return parse_csv(path, _csv_options(header, options), "comma")
@@ -72,11 +85,16 @@ def parse_annif(path: Path, options: ImportOptions) -> Parsed:
     return Parsed("text", label_names, y, texts=texts.build(), label_indptr=indptr)
 
 
+def _is_header(line: str) -> bool:
+    """Whether a first line is the header of a corpus in CSV."""
+    return set(cells_of(line, ",")) >= {"text", "subject_uris"}
+
+
 def _header(path: Path) -> list[str] | None:
     """The columns of a corpus in CSV; None of one in TSV."""
     with path.open("rb") as file:
-        line = file.readline(_MOST_HEADER_BYTES).removeprefix(BOM).decode("utf-8", "replace")
-    if not has_annif_header(line):
+        line = file.readline(_MOST_HEADER_BYTES).decode("utf-8-sig", "replace")
+    if not _is_header(line):
         return None
     return [name.strip() for name in next(csv.reader([line]))]
 
@@ -99,12 +117,14 @@ def _read(record: bytes, line: int, problems: Problems) -> tuple[bytes, list[str
     """The text and the subjects of a line; None for a blank one, and where the problem is noted."""
     if not record or record.isspace():
         return None
+    from app.formats.table import shorten
+
     text, tab, rest = record.partition(b"\t")
     try:
         text.decode()
         subjects = rest.decode()
     except UnicodeDecodeError:
-        problems.add(line, f"not {NOT_UTF8}")
+        problems.add(line, "not valid UTF-8")
         return None
     if not tab:
         problems.add(line, "no tab: expected a text, a tab, and URIs in angle brackets")
@@ -113,3 +133,20 @@ def _read(record: bytes, line: int, problems: Problems) -> tuple[bytes, list[str
         problems.add(line, f"'{shorten(subjects.strip())}' is not a list of URIs in angle brackets", "label")
         return None
     return text, _SUBJECT.findall(subjects)
+
+
+ANNIF = Format(
+    "annif",
+    "Annif corpus",
+    f"{__name__}:parse",
+    frozenset({"languages", "encoding"}),
+    Reference(
+        "`text`, a tab, `<uri> <uri>`, without a header; or CSV with `text`, `subject_uris` and perhaps `document_id`",
+        "the URIs, a set",
+    ),
+    (
+        Shape("Annif: texts and URIs, TSV", "good.annif"),
+        Shape("Annif: texts and URIs, CSV", "documents.annif"),
+    ),
+    recognises=_is_annif,
+)
