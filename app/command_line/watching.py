@@ -16,7 +16,7 @@ _COUNTED = ("trial", "member")
 
 
 def watch(job: Job, out: Console) -> Job:
-    """Draw the job's progress until it ends.
+    """Draw the job's progress until it ends; where the output is no terminal, print a line for each phase or trial.
 
     Raises
     ------
@@ -24,9 +24,9 @@ def watch(job: Job, out: Console) -> Job:
         It failed or was cancelled.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
-    with Progress(*columns, console=out) as progress:
+    with Progress(*columns, console=out, disable=not out.is_terminal) as progress:
         bar = progress.add_task(f"{job.kind} {job.state}", total=1.0, left="")
-        stepped = False
+        stepped, printed = False, ""
         for event in job.events():
             if event.kind == "step":
                 stepped = True
@@ -36,6 +36,9 @@ def watch(job: Job, out: Console) -> Job:
                 if not stepped:
                     progress.update(bar, description=f"{body.kind} {body.state}")
                 progress.update(bar, **_state(body))
+                if not out.is_terminal and (line := f"{body.kind} {_phase(body)}") != printed:
+                    out.print(line, soft_wrap=True)
+                    printed = line
     return finish(job.refresh())
 
 
@@ -64,8 +67,15 @@ def _state(job: JobBody) -> dict[str, Any]:
         return {"completed": 1.0, "left": "done"}
     if job.progress is None:
         return {"left": job.state}
-    eta, phase = job.progress.eta_seconds, job.progress.phase
-    if job.progress.trials is not None:
-        phase = f"{job.progress.trials_done} of {job.progress.trials} trials"
+    eta, phase = job.progress.eta_seconds, _phase(job)
     left = phase if eta is None else f"{phase}, {time_left(eta)}"
     return {"completed": job.progress.fraction, "left": left}
+
+
+def _phase(job: JobBody) -> str:
+    """The phase of a running job, or its trials; else its state."""
+    if job.progress is None or job.state != "running":
+        return job.state
+    if job.progress.trials is not None:
+        return f"{job.progress.trials_done} of {job.progress.trials} trials"
+    return job.progress.phase or job.state
