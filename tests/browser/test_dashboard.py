@@ -433,6 +433,10 @@ def test_a_recipe_shows_what_becomes_of_a_row_while_it_is_edited(page: Any, serv
     with page.expect_request("**/preview") as asked:
         words.select_option("german")
     assert asked.value.post_data_json["text"] == {"prefix": 3, "stop_words": "de"}
+    with page.expect_request("**/preview") as asked:
+        page.get_by_label("Weights of text columns").fill('{"title": {"weight": 0.5}}')
+        page.get_by_label("Weights of text columns").blur()
+    assert asked.value.post_data_json["text"]["fields"] == {"title": {"weight": 0.5}}
 
 
 def test_the_form_asks_of_texts_and_numbers_what_they_have(
