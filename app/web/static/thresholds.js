@@ -10,6 +10,7 @@ const said = card.querySelector("[data-said]");
 const link = card.querySelector("[data-try]");
 const address = link.href;
 const covered = (at) => at.recall ?? at.answered;
+const f1 = (at) => (2 * at.precision * at.recall) / (at.precision + at.recall || 1);
 
 function facts(at) {
   const values = [["Threshold", number(at.threshold, 3)], ["Coverage", percent(at.answered)], ["Precision", percent(at.precision)], ["Lower bound, 95\u202f%", percent(at.lower_bound)]];
@@ -34,7 +35,7 @@ function show(points) {
       { name: "95\u202f% bound", x: points.map(covered), y: points.map((each) => each.lower_bound), mode, line: { dash: "dot", color: colour("--muted") }, hoverinfo: "skip" },
       { x: [covered(at)], y: [at.precision], mode: "markers", marker: { size: 13, color: colour("--accent") }, hoverinfo: "skip", showlegend: false },
     ],
-    layout: { showlegend: true, xaxis: { title: { text: at.recall === null ? "Answered" : "Found" }, tickformat: ".0%", range: [0, 1.02] }, yaxis: { title: { text: "Right" }, tickformat: lowest > 0.95 ? ".1%" : ".0%", range: [lowest, 1 + (1 - lowest) / 20] } },
+    layout: { showlegend: true, xaxis: { title: { text: at.recall === null ? "Coverage" : "Recall" }, tickformat: ".0%", range: [0, 1.02] }, yaxis: { title: { text: "Right" }, tickformat: lowest > 0.95 ? ".1%" : ".0%", range: [lowest, 1 + (1 - lowest) / 20] } },
   }));
 }
 
@@ -42,9 +43,11 @@ try {
   const { points } = await get(card.dataset.path);
   if (points.length) {
     slider.max = String(points.length - 1);
-    // where nothing else is asked for: the least threshold whose answers are surely right in 95 % of cases, if there is one
+    // where nothing else is asked for: the least threshold whose answers are surely right in 95 % of cases, if there is one;
+    // otherwise that of the best F1 of sets, or of all answers
     const sure = points.findIndex((point) => point.lower_bound >= 0.95);
-    slider.value = String(Math.max(0, sure));
+    const best = points[0].recall === null ? 0 : points.reduce((found, point, at) => (f1(point) > f1(points[found]) ? at : found), 0);
+    slider.value = String(sure >= 0 ? sure : best);
     slider.disabled = points.length === 1;
     slider.addEventListener("input", () => show(points));
     await show(points);
