@@ -40,8 +40,10 @@ FIRST = "auto"  # what is taken where no method is named; it tries several other
 PRECISE = {"tol": 1e-6, "C": 10.0, "max_epochs": 60}
 # what trains where features are many
 ASCENT = {"algorithm": "ascent"}
-# options whose values change none of the compiled loops of a training
-_NO_LOOPS = {"class_weight", "measure", "label_thresholds", "decoding", "decoding_loss", "dtype", "code", "gamma"}
+# options whose values change none of the compiled loops of a training; and how costs count, whose loops few jobs need
+_NO_LOOPS = {
+    "class_weight", "measure", "label_thresholds", "decoding", "decoding_loss", "dtype", "code", "gamma", "cost_scaling"
+}  # fmt: skip
 # kernel values are rows of another shape, and take the loops of all kernels
 _NO_VALUES = {"auto", "precomputed"}
 # of boosting: deeper learners, cuts between any two values, and some of the rows

@@ -1,6 +1,7 @@
 """A file in the folder of formats is all that a format needs: everything that knows the formats knows it."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -132,7 +133,8 @@ def test_formats_are_added_by_files(tmp_path: Path, empty_home: Home) -> None:
     (tree / "tests/corpus/datasets/good.bars").write_text("fruit | a red apple\nsea | a blue wave\n")
     (tree / "app/hierarchies/formats/arrows.py").write_text(ARROWS)
     (tree / "tests/corpus/hierarchies/good.arrows").write_text("all > fruit\nall > sea\n")
-    environment = {**os.environ, "POLYMARGIN_HOME": str(empty_home[0]), "PYTHONPATH": f"{tree}:{tree / 'tests/app'}"}
+    home = shutil.copytree(empty_home[0], tmp_path / "home")
+    environment = {**os.environ, "POLYMARGIN_HOME": str(home), "PYTHONPATH": f"{tree}:{tree / 'tests/app'}"}
     command = [sys.executable, "-c", USES, str(tree), empty_home[1]["admin"]]
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -84,7 +84,8 @@ def test_sure_labels_of_new_rows_have_the_precision_that_was_asked(sets: TestCli
                 assert model == "flat" or label not in PARENTS or PARENTS[label] in found[:place]
             said += len(found)
             right += len(given.intersection(found))
-        assert right / said >= precision
+        # the precision of all rows exceeds it; that of these varies
+        assert right / said >= precision - 2.0 * (precision * (1.0 - precision) / said) ** 0.5
         shares.append(said)
     assert shares[0] > shares[1] > 0
 
