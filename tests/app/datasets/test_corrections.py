@@ -32,6 +32,7 @@ def test_a_correction_makes_a_version_that_shares_all_but_the_labels(client: Tes
     run(answer.json()["id"])
     job = client.get(answer.headers["location"]).json()
     assert (job["kind"], job["state"], job["result"]["dataset_version"]) == ("correct", "succeeded", 3)
+    assert job["result"]["warning"] == "1 new label: 'd'"
     assert labels(client, "rows") == ["d", "b", "a", "b", "a", "b", "a"]
     found = client.get("/api/v1/datasets/rows").json()
     assert (found["version"], found["n_rows"], found["n_classes"]) == (3, 7, 3)  # of c there is no row any more
