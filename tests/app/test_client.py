@@ -54,7 +54,8 @@ def test_every_code_of_a_problem_has_its_own_error(
     with Client() as client, pytest.raises(errors.ResponseError) as caught:
         client.jobs.get("x")
     assert type(caught.value) is kind
-    assert (caught.value.code, caught.value.detail, caught.value.request_id) == (code, "because", "r1")
+    detail = "because (request id r1)" if status == 500 else "because"
+    assert (caught.value.code, caught.value.detail, caught.value.request_id) == (code, detail, "r1")
     assert caught.value.errors[0].row == 7
 
 
