@@ -112,8 +112,8 @@ def test_ids_and_texts_that_no_row_has_and_rows_named_twice_are_pointed_at(clien
     ]  # fmt: skip
     faults = problem(correct(client, "named", *bad), 422, "invalid_input")["errors"]
     assert [(each["pointer"], each["detail"]) for each in faults] == [
-        ("/corrections/0/id", "no row has this id"),
-        ("/corrections/1/text", "no row has this text"),
+        ("/corrections/0/id", "no row has the id '7'"),
+        ("/corrections/1/text", "no row has the text 'red'"),
         ("/corrections/3/row", "row 3 is given twice"),
     ]
     both = problem(correct(client, "named", {"row": 1, "id": "008", "labels": ["a"]}), 422)["errors"][0]
