@@ -103,7 +103,7 @@ async function table() {
       marker: { size: 10, color: values.map((value) => colour(value === top ? "--good" : "--accent")) },
       hovertemplate: "trial %{x}: %{y:.4f}<br>%{text}<extra></extra>",
     }],
-    layout: { title: { text: `${best.replaceAll("_", " ")} on held-out rows` }, xaxis: { title: { text: "Trial" }, tickformat: "d" }, yaxis: { range: rangeOf(values) } },
+    layout: { title: { text: `${best.replaceAll("_", " ")} on held-out rows` }, xaxis: { title: { text: "Trial" }, tickformat: "d", dtick: trials.length < 10 ? 1 : undefined }, yaxis: { range: rangeOf(values) } },
   }));
 }
 
