@@ -15,11 +15,12 @@ from app.evaluations.client import Evaluations
 from app.evaluations.schemas import Comparison, Part
 from app.hierarchies.client import Hierarchies
 from app.jobs.client import Job, Jobs
-from app.jobs.schemas import Reproduction, SolverInfo, SolverList
+from app.jobs.schemas import Reproduction, SolverInfo, SolverList, TrainRequest
 from app.models.client import Models, reproduce
 from app.operation.client import Storage
 from app.operation.schemas import Health, Readiness, Status
 from app.predictions.client import Instances, Predictions
+from app.remote.errors import InvalidInputError
 from app.remote.tables import Data
 from app.remote.transport import Transport
 from app.remote.uploads import Uploads
@@ -151,7 +152,17 @@ class Client:
         InvalidInputError
             A parameter is unknown or out of bounds, or the dataset does not fit the solver.
         """
-        return self.jobs.train(dataset, model or dataset, solver, dict(params or {}), **options)
+        try:
+            return self.jobs.train(dataset, model or dataset, solver, dict(params or {}), **options)
+        except InvalidInputError as error:
+            misplaced = {f"/{name}": name for name in options if name not in TrainRequest.model_fields}
+            faults = [fault for fault in error.errors if fault.pointer in misplaced]
+            known = self.solver(solver).params_schema.get("properties", {}) if faults else {}
+            for fault in faults:
+                name = misplaced[fault.pointer or ""]
+                if name in known:
+                    fault.detail = f'a parameter of {solver}: pass params={{"{name}": {options[name]!r}}}'
+            raise
 
     def tune(self, dataset: str, model: str, space: Sequence[Mapping[str, Any]], **options: Any) -> Job:
         """Queue a tuning: settings are tried on rows held out, and the best are trained on all rows.

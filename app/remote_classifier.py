@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from app.client import Client
+from app.plurals import counted
 
 BATCH = 500
 
@@ -92,7 +93,7 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            X and y differ in length.
+            X and y differ in length, or a number is NaN or infinite.
         app.remote.errors.ClientError
             The service refuses, or the job fails.
         """
@@ -102,8 +103,9 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if n_rows != len(labels):
             raise ValueError(f"X has {n_rows} rows, but y has {len(labels)} labels")
         self._known = {str(label): label for label in self.classes_}
+        X, self._texts = _rows(X)
         with self._client() as client, tempfile.TemporaryDirectory() as folder:
-            path, self._texts = _written(X, labels, Path(folder))
+            path = _written(X, self._texts, labels, Path(folder))
             if not self._texts:
                 self.n_features_in_ = int(np.shape(X)[1])
             name = f"{self.model[:90]}-{np.random.default_rng().integers(2**62):x}"
@@ -211,15 +213,29 @@ def _one_column(X: Any) -> Any:
     return X
 
 
-def _written(X: Any, labels: Sequence[Any], folder: Path) -> tuple[Path, bool]:
-    """Rows as a file that the service reads, and whether they are texts."""
+def _rows(X: Any) -> tuple[Any, bool]:
+    """The texts, or a CSR matrix of finite numbers, and whether they are texts; raises ValueError."""
+    if not sp.issparse(X) and (not hasattr(X, "dtype") or X.dtype.kind in "OU") and isinstance(X[0], str):
+        return X, True
+    matrix = sp.csr_matrix(X, dtype=np.float64)
+    wrong = np.flatnonzero(~np.isfinite(matrix.data))
+    if len(wrong):
+        row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
+        raise ValueError(
+            f"X has {counted(len(wrong), 'number')} that are NaN or infinite; the first is {matrix.data[wrong[0]]} in "
+            f"row {row}, column {matrix.indices[wrong[0]]}"
+        )
+    return matrix, False
+
+
+def _written(X: Any, texts: bool, labels: Sequence[Any], folder: Path) -> Path:
+    """Rows as a file that the service reads."""
     path = folder / "rows.jsonl"
-    texts = not sp.issparse(X) and (not hasattr(X, "dtype") or X.dtype.kind in "OU") and isinstance(X[0], str)
     with path.open("w", encoding="utf-8") as file:
         for instance, label in zip(_instances(X, texts), labels, strict=True):
             named = [str(one) for one in label] if isinstance(label, list) else str(label)
             file.write(json.dumps({**instance, "label": named}, ensure_ascii=False) + "\n")
-    return path, texts
+    return path
 
 
 def _instances(X: Any, texts: bool) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ _NAMED = re.compile(r"'[^']*'|\b(?P<set>[a-z][a-z_]*)=(?P<value>\w+)\b|\b(?P<bar
 # of a tuning's space, which options make where no file has it
 _SPACE = re.compile(r"/space/\d+/(?P<part>grid|ranges|params)/(?P<name>[^/]+)")
 # of corrections, which are the lines of a file, or one row with its labels
-_CORRECTION = re.compile(r"/corrections(?:/(?P<at>\d+)/(?P<name>row|labels))?")
+_CORRECTION = re.compile(r"/corrections(?:/(?P<at>\d+)/(?P<name>row|id|text|labels))?")
 # models within requests, whose fields are named without them
 _RECIPES = ("text", "columns")
 _PARTS = {"grid": "--grid", "ranges": "--range", "params": "--param"}
@@ -77,7 +77,9 @@ class OptionNames:
         name = match["name"]
         if name is None:
             return "--file"
-        return f"--file, line {int(match['at']) + 1}: {name}" if self._lines else name.upper()
+        if self._lines:
+            return f"--file, line {int(match['at']) + 1}: {name}"
+        return "LABELS" if name == "labels" else "ROW"
 
     def _replaced(self, match: re.Match[str]) -> str:
         name = match["set"] or match["bare"]

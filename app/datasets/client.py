@@ -279,6 +279,8 @@ class Datasets(Resource):
     ) -> Job:
         """Correct the labels of rows; the job makes the dataset's next version.
 
+        After ``wait``, the ``result.warning`` of the job names labels that the dataset did not have before.
+
         Parameters
         ----------
         dataset : str

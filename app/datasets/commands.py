@@ -204,6 +204,8 @@ def correct(
         if wait:
             job.wait(progress=False)
         body = client.datasets.get(dataset)
+    if job.result is not None and job.result.warning is not None:
+        console(json).print(f"Warning: {job.result.warning}", markup=False)
     _show(body, json)
 
 

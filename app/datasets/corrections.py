@@ -116,10 +116,19 @@ def _resolved(corpus: Corpus, given: list[LabelCorrection], former: Mapping[int,
                 missing = f"row {each.row} of version {each.version} was deleted"
         elif each.id is not None:
             rows, field = by_id[each.id.strip()], "id"
-            missing = "no row has this id" if corpus.ids is not None else "rows of this dataset have no ids"
+            missing = (
+                f"no row has the id {each.id.strip()!r:.80}"
+                if corpus.ids is not None
+                else "rows of this dataset have no ids"
+            )
         else:
-            rows, field = by_text[(each.text or "").strip()], "text"
-            missing = "no row has this text" if corpus.texts is not None else "rows of this dataset have no texts"
+            text = (each.text or "").strip()
+            rows, field = by_text[text], "text"
+            missing = (
+                f"no row has the text {text!r:.80}"
+                if corpus.texts is not None
+                else "rows of this dataset have no texts"
+            )
         faults += [Item(missing, f"{pointer}/{field}")] if not rows else []
         faults += [Item(f"row {row} is given twice", f"{pointer}/{field}") for row in rows if row in seen]
         faults += _label_faults(corpus, each, pointer)

@@ -55,7 +55,8 @@ def check_labels(
     if hierarchy is not None:
         nodes = select(tables.HierarchyNode.name).where(tables.HierarchyNode.hierarchy_id == hierarchy.id)
         known = set(session.scalars(nodes))
-        strange = [label for label in counts.named((counts.train > 0) | sets) if label not in known]
+        checked = counts.named((counts.train > 0) | sets)
+        strange = [label for label in checked if label not in known]
         labels = of_hierarchy(session, hierarchy.id, known) if strange or unseen else VersionLabels()
         mapped = {label for label in (*strange, *unseen) if labels.node_of(label) in known}
         strange = [label for label in strange if label not in mapped]
@@ -71,8 +72,12 @@ def check_labels(
             whose = "" if sets else " of training rows"
             detail = f"{hierarchy.name} has no node for {counted(len(strange), 'label')}{whose}: {named(strange)}"
             ways = "; unknown_labels='drop' trains without these labels, unknown_labels='keep' adds them to the tree"
-            retired = replacements(session, hierarchy.id)
-            detail += _lists_of_nodes(strange, known) or _retired(strange, retired) + _ambiguous(strange, labels) + ways
+            notes = _retired(strange, replacements(session, hierarchy.id)) + _ambiguous(strange, labels)
+            lists = _lists_of_nodes(strange, known)
+            if len(strange) == len(checked) and not (lists or notes):
+                none = f"none of {request.dataset}'s {len(checked):,} labels{whose} are in {hierarchy.name}"
+                detail, ways = f"{none}, such as {named(strange)}: is it the right hierarchy?", ""
+            detail += lists or notes + ways
             raise InvalidInput("labels are missing from the hierarchy", [Item(detail, "/hierarchy")])
         unseen, what = [label for label in unseen if label not in known | mapped], f"{hierarchy.name} has no node for"
     if unseen and request.unseen_labels == "refuse":

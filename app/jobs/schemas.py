@@ -210,8 +210,8 @@ class JobResult(BaseModel):
     )
     warning: str | None = Field(
         default=None,
-        description="For a training: that the model learnt nothing from the features, and what to check; absent if it "
-        "did.",
+        description="For a training: that the model learnt nothing from the features, and what to check. For "
+        "corrections: the labels that the dataset did not have before. Absent if there is nothing to warn about.",
     )
 
 

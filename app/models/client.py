@@ -358,7 +358,7 @@ def reproduce(transport: Transport, model: str, version: int, keep: bool, timeou
         )
     if found.dataset is None:
         raise ClientError(f"The dataset of version {version} was deleted, so it cannot be trained again")
-    if found.hierarchy_sha256 is not None and found.hierarchy is None:
+    if found.request.get("hierarchy") is not None and found.hierarchy is None:
         raise ClientError(f"The label tree of version {version} was deleted")
     name = f"{found.model[:110]}.reproduced"
     with tempfile.TemporaryDirectory() as folder:

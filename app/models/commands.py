@@ -63,6 +63,7 @@ models = typer.Typer(help="Manage models and versions.", no_args_is_help=True)
 
 # of a trial's measures
 _LESS_ASKED = {"epochs", "rows"}
+_ERROR_OF_SETS = "The test error of models that predict sets is the share of sets with any label wrong or missing."
 
 
 @models.command("list")
@@ -74,7 +75,13 @@ def list_(json: Json = False) -> None:
         for model in page.items
         for latest, aliases in [(model.latest, ", ".join(f"{alias.name}={alias.version}" for alias in model.aliases))]
     ]
-    print_result(page, table(["name", "latest", "solver", "test error", "aliases"], rows), json)
+    shown = table(["name", "latest", "solver", "test error", "aliases"], rows)
+    of_sets = any(_are_sets(model.latest) for model in page.items if model.latest is not None)
+    print_result(page, [shown, _ERROR_OF_SETS if of_sets else None], json)
+
+
+def _are_sets(version: ModelVersion) -> bool:
+    return "symmetric_difference" in version.metrics.get("test", {})
 
 
 def _test_error(version: ModelVersion | None) -> str | None:
@@ -176,7 +183,8 @@ def versions(model: Annotated[str, typer.Argument(help="Name or id.")], json: Js
          ", ".join(each.aliases) or None, _tags(each.tags), f"{each.created_at:%F %T}")
         for each in page.items
     ]  # fmt: skip
-    print_result(page, table(["version", "solver", "gap", "test error", "aliases", "tags", "made (UTC)"], rows), json)
+    shown = table(["version", "solver", "gap", "test error", "aliases", "tags", "made (UTC)"], rows)
+    print_result(page, [shown, _ERROR_OF_SETS if any(map(_are_sets, page.items)) else None], json)
 
 
 @models.command()

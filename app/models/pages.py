@@ -40,7 +40,8 @@ def list_models(request: Request, session: Db, page_token: PageToken = None) -> 
     """List all models with their latest versions."""
     page = models.page(session, PAGE_SIZE, page_token)
     call = Call(f"/models?page_size={PAGE_SIZE}", f"client.models.list({PAGE_SIZE})")
-    return render(request, "models.html", page=page, call=call)
+    of_sets = any("symmetric_difference" in each.latest.metrics.get("test", {}) for each in page.items if each.latest)
+    return render(request, "models.html", page=page, of_sets=of_sets, call=call)
 
 
 @router.get("/models/{ref}", dependencies=[VIEWER])

@@ -9,6 +9,7 @@ from app.datasets import service as datasets
 from app.errors import NotFound
 from app.hierarchies import examples
 from app.http.parameters import Db
+from app.jobs import service as jobs
 from app.models import service as models
 from app.operation.schemas import Status
 from app.operation.status import status
@@ -23,10 +24,13 @@ def show_overview(request: Request, session: Db) -> Response:
     """Running jobs with their curves, queues, room, and what wants attention."""
     found = status(session)
     waiting = [*found.queued, *(running.job for running in found.running)]
-    named = datasets.names(session, (job.dataset for job in waiting))
+    ids = [fault.id for fault in found.attention if fault.kind == "job_failed" and fault.id is not None]
+    failed = {id: jobs.get(session, id) for id in ids}
+    named = datasets.names(session, (job.dataset for job in (*waiting, *failed.values())))
     return render(
         request,
         "overview.html",
+        failed=failed,
         status=found,
         tour=_tour(session, found),
         datasets=named,

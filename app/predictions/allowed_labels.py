@@ -67,7 +67,9 @@ def _mask(loaded: LoadedModel, labels: Any, field: str) -> Allowed:
     labels = [loaded.label_form(label) for label in labels]
     unknown = [at for at, label in enumerate(labels) if label not in places and label not in node_places]
     if unknown:
-        raise _fault([Item("label not found in the model", f"/{field}/{at}") for at in unknown[:MAX_ITEMS]])
+        raise _fault(
+            [Item(f"the model has no label {labels[at]!r:.80}", f"/{field}/{at}") for at in unknown[:MAX_ITEMS]]
+        )
     mask = np.zeros(len(places), bool)
     mask[[places[label] for label in labels if label in places]] = True
     if tree is not None:

@@ -5,7 +5,7 @@ add up to the lead. Of scores that are functions of sums over features, as those
 secants from the empty instance.
 """
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ def explanation(
     best: int,
     rival: int | None,
     n_terms: int,
-    among: Collection[str] | None = None,
+    among: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
     """The steps that led to a label.
 
@@ -55,8 +55,9 @@ def explanation(
         Classes: the answer, and the runner-up where there is one.
     n_terms : int
         Most features to list for the label, and against it.
-    among : collection of str, optional
-        Of a set of labels the nodes to explain; where there are none, the best label. Left out, all of the set.
+    among : sequence of str, optional
+        Of a set of labels the nodes to explain, in this order; where there are none, the best label. Left out, all
+        of the set.
 
     Returns
     -------
@@ -75,7 +76,8 @@ def explanation(
         raise InvalidInput("The request does not fit the model.", [Item(reported, "/explain")])
     contests = model.contests(*row, best, rival)
     if among is not None:
-        contests = [each for each in contests if model.classes[each[0]] in among] or [(best, None)]
+        by_name = {model.classes[label]: (label, other) for label, other in contests}
+        contests = [by_name[name] for name in among if name in by_name] or [(best, None)]
     for label, other in contests:
         found = model.contributions(*row, label, other)
         assert found is not None

@@ -275,8 +275,8 @@ class Prediction(Shown, NamedLabel):
     )
     subtree: list[SubtreeNode] | None = Field(
         default=None,
-        description="For models that predict sets: the predicted set of labels, parents before children. The list "
-        "may be empty.",
+        description="For models that predict sets: the predicted set of labels in the order of `labels`, each after "
+        "its parents. The list may be empty.",
     )
 
     unknown: list[str] | None = Field(

@@ -297,14 +297,16 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
     elif loaded.tree is not None and subtree is None:
         steps = loaded.path(top[0]["label"]) or []
         answer["path"] = [{"label": label, "margin": None, **reported.get(label, _NOTHING)} for label in steps]
-    explained = None
+    explained: list[str] | None = None
     if subtree is not None:
         nodes = [(label, parent) for label, parent, _ in subtree]
         scored = model.score_one(*row) if nodes else scores
         answer["labels"] = labels_of_set(loaded, nodes, scored, wanted.used, reported, wanted.allowed)
-        if wanted.allowed is not None:
-            explained = {step for label in answer["labels"] for step in label["path"]}
-            subtree = [node for node in subtree if node[0] in explained]
+        # the best label first, each behind its path; only a label graph has nodes that are in no path
+        others = [] if wanted.allowed is not None else [label for label, _ in nodes]
+        explained = list(dict.fromkeys([*(step for label in answer["labels"] for step in label["path"]), *others]))
+        by_name = {node[0]: node for node in subtree}
+        subtree = [by_name[step] for step in explained if step in by_name]
         answer["subtree"] = [
             {"label": label, "parent": parent, "margin": margin, **reported.get(label, _NOTHING)}
             for label, parent, margin in subtree

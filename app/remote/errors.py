@@ -167,6 +167,10 @@ class StorageFullError(ResponseError):
 class InternalError(ResponseError):
     code = "internal"
 
+    def __init__(self, problem: ProblemDocument) -> None:
+        super().__init__(problem)
+        self.detail += f" (request id {self.request_id})" if self.request_id else ""
+
 
 _STATUSES: dict[int, type[ResponseError]] = {
     400: MalformedError,

@@ -161,7 +161,7 @@ def _checked(
     for at, label in enumerate(labels):
         problem = label_problem(label)
         if problem is None and loaded.model.tree is not None and label not in loaded.nodes:
-            problem = "the model's label tree has no such label"
+            problem = f"the model's label tree has no label {label!r:.80}"
         if problem is not None:
             faults.append(Item(problem, f"{pointer}/labels/{at}"))
     if len(labels) != 1 and not loaded.model.names_sets:

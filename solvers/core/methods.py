@@ -22,6 +22,12 @@ FOLDER = "solvers.methods"
 _BOUNDS = {"less_than", "less_than_equal", "greater_than", "greater_than_equal", "finite_number"}
 
 
+# scikit-learn's names of parameters that have another name here
+_ELSEWHERE = {"random_state": "seed", "max_iter": "max_epochs", "n_jobs": "threads"}
+# parameters of a training, whatever its method
+_NOT_OF_METHODS = ("seed", "threads")
+
+
 @cache
 def all_methods() -> Mapping[str, type[Solver[Any]]]:
     """Every method by its name: adding one is adding a file."""
@@ -88,6 +94,8 @@ def _path(place: Sequence[int | str], params: Mapping[str, Any]) -> list[str]:
 
 def _nearest(word: str, known: Iterable[str]) -> str:
     names = list(known)
+    if _ELSEWHERE.get(word) in (*names, *_NOT_OF_METHODS):
+        return f"; use {_ELSEWHERE[word]}"
     near = difflib.get_close_matches(word.lower(), [name.lower() for name in names], n=1)
     match = [name for name in names if name.lower() in near]
     return f"; did you mean {match[0]!r}?" if match else f"; known are {', '.join(sorted(names))}"

@@ -1,5 +1,6 @@
 """Every method behind one scikit-learn classifier."""
 
+import reprlib
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +26,7 @@ from solvers.estimator.input import (
     kept_weights,
     node_labels,
     plain,
+    require_labels,
     sets_of_indicators,
     texts_of,
     tree_of,
@@ -119,6 +121,15 @@ class PolymarginClassifier(FittedClassifier):
         for name, value in params.items():
             setattr(self, name, value)
         self._given = tuple(params)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The solver, and the parameters that differ from their defaults."""
+        defaults = {"hierarchy": None, "vocabulary": None, "threads": 1, "seed": 0}
+        defaults |= {name: field.default for name, field in self._fields().items()}
+        given = self.get_params(deep=False).items()
+        changed = ((name, value) for name, value in given if name != "solver")
+        shown = (f"{name}={reprlib.repr(value)}" for name, value in changed if repr(value) != repr(defaults.get(name)))
+        return f"{type(self).__name__}({', '.join([repr(self.solver), *shown])})"[:N_CHAR_MAX]
 
     @property
     def method(self) -> str:
@@ -291,6 +302,7 @@ class PolymarginClassifier(FittedClassifier):
             raise ValueError("a vocabulary needs a method over sets of labels, and a list of labels for each text")
         if takes_sets:
             return self._problem_of_sets(X, y, sample_weight)
+        require_labels(y)
         X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
         check_classification_targets(labels)
         keep, weights = kept_weights(sample_weight, labels.shape)

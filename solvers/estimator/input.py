@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from solvers.labels.taxonomy import Taxonomy
 from solvers.numerics.array_types import Array, Bools, Floats
 
+_NAMED = 5
+
 Hierarchy = Sequence[tuple[Any, Any]] | None
 
 
@@ -45,6 +47,19 @@ def indicator_form(y: Any) -> tuple[str, int] | None:
             raise ValueError("a two-dimensional y must be an indicator matrix of 0 and 1; it has other values")
         return "dense", y.shape[1]
     return None
+
+
+def require_labels(y: Any) -> None:
+    """Raise ValueError if rows of ``y`` have None or NaN in the place of a label, and name the rows."""
+    if y is None:
+        return
+    values = np.array([None, *y], object)[1:] if isinstance(y, list | tuple) else np.asarray(y)
+    listed = [] if values.dtype.kind in "biuUS" else values.ravel().tolist()
+    rows = [i for i, label in enumerate(listed) if label is None or (isinstance(label, float) and label != label)]
+    if rows:
+        more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+        named = ", ".join(map(str, rows[:_NAMED]))
+        raise ValueError(f"y has no label in {len(rows)} of {len(listed)} rows: {named}{more}")
 
 
 def sets_of_indicators(y: Any) -> list[list[int]]:

@@ -291,6 +291,17 @@ COMMANDS: list[tuple[tuple[str, ...], str | tuple[str, ...], dict[str, Any]]] = 
 ]
 
 
+@pytest.mark.parametrize(
+    ("path", "arguments"), [("/models", ("list",)), ("/models/topics/versions", ("versions", "topics"))]
+)
+def test_lists_say_what_the_error_of_sets_counts(
+    command: Run, canned: Canned, path: str, arguments: tuple[str, ...]
+) -> None:
+    version = VERSION | {"metrics": {"test": {"error": 0.9, "symmetric_difference": 2.0}}}
+    canned.answer(f"GET {path}", {"items": [version if "versions" in path else MODEL | {"latest": version}]})
+    assert "any label wrong or missing" in command("models", *arguments)[1]
+
+
 @pytest.mark.parametrize(("arguments", "shown", "_document"), COMMANDS)
 def test_every_command_speaks_to_people(
     run: Run, arguments: tuple[str, ...], shown: str | tuple[str, ...], _document: Any

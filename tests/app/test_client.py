@@ -17,6 +17,7 @@ import pytest
 from canned import DATASET, HIERARCHY, JOB, SUCCEEDED, Canned, problem
 
 from app.client import Client
+from app.jobs.schemas import Handles
 from app.remote import errors
 from app.remote.events import Event
 
@@ -54,7 +55,8 @@ def test_every_code_of_a_problem_has_its_own_error(
     with Client() as client, pytest.raises(errors.ResponseError) as caught:
         client.jobs.get("x")
     assert type(caught.value) is kind
-    assert (caught.value.code, caught.value.detail, caught.value.request_id) == (code, "because", "r1")
+    detail = "because (request id r1)" if status == 500 else "because"
+    assert (caught.value.code, caught.value.detail, caught.value.request_id) == (code, detail, "r1")
     assert caught.value.errors[0].row == 7
 
 
@@ -423,3 +425,17 @@ def test_text_that_cannot_be_stored_is_refused_before_anything_is_sent(canned: C
         with pytest.raises(errors.ClientError, match="half of a surrogate pair"):
             client.jobs.list(tag="a\udcff")
     assert not canned.asked
+
+
+def test_a_parameter_of_the_solver_in_the_place_of_a_field_is_said_to_belong_into_params(canned: Canned) -> None:
+    faults = [{"pointer": f"/{name}", "detail": "unknown field"} for name in ("C", "colour")]
+    canned.answer("POST /jobs", problem(422, "invalid_input", "The body has unknown fields.", faults), 422)
+    solver = {"name": "softmax", "title": "t", "paper": "p", "summary": "s"}
+    solver |= {"handles": dict.fromkeys(Handles.model_fields, True)}
+    canned.answer("GET /solvers/softmax", solver | {"params_schema": {"properties": {"C": {}}}})
+    with Client() as client, pytest.raises(errors.InvalidInputError) as caught:
+        client.train("papers", "topics", "softmax", C=1, colour="red")
+    assert [fault.detail for fault in caught.value.errors] == [
+        'a parameter of softmax: pass params={"C": 1}',
+        "unknown field",
+    ]

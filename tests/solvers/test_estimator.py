@@ -221,6 +221,24 @@ def test_a_wrong_parameter_is_named_with_its_nearest():
         PolymarginClassifier("weston_watkins").set_params(loss="hinge")
 
 
+def test_what_scikit_learn_names_otherwise_is_named():
+    for given, own in (("random_state", "seed"), ("max_iter", "max_epochs"), ("n_jobs", "threads")):
+        with pytest.raises(ValueError, match=f"no such parameter; use {own}"):
+            PolymarginClassifier("weston_watkins", **{given: 1}).fit([[1.0], [2.0]], ["a", "b"])
+
+
+@pytest.mark.parametrize("y", [["a", None, "b", None], [1.0, np.nan, 2.0, np.nan], np.array(["a", None, "b", None])])
+def test_rows_without_a_label_are_named(y):
+    with pytest.raises(ValueError, match="y has no label in 2 of 4 rows: 1, 3"):
+        PolymarginClassifier("weston_watkins").fit(np.eye(4), y)
+
+
+def test_what_is_shown_of_a_classifier_is_its_solver_and_what_differs_from_the_defaults():
+    assert repr(PolymarginClassifier()) == "PolymarginClassifier('auto')"
+    shown = repr(PolymarginClassifier("weston_watkins", C=2.0, tol=0.01, seed=4))
+    assert shown == "PolymarginClassifier('weston_watkins', seed=4, C=2.0)"
+
+
 def test_strings_are_labels_and_bits_do_not_depend_on_the_number_of_threads():
     problem = small()
     names = np.array(["pear", "apple", "fig", "kiwi", "plum"])[problem.y]

@@ -6,6 +6,8 @@ import orjson
 
 from app.config import settings
 from app.errors import InvalidInput
+from app.hierarchies.label_checks import named
+from app.plurals import counted
 from app.store.corpus import open_corpus, save_corpus, save_relabelled
 from app.store.files import files
 from app.store.relabelling import relabelled, without
@@ -41,5 +43,7 @@ def correct_labels(context: JobContext) -> None:
         save_relabelled(store, path, base.path, parsed)
     lineage = f"{base.sha256}\n{lease.request['sha256']}\ncorrections"
     sha256 = hashlib.sha256(lineage.encode()).hexdigest()
-    context.succeed(NextVersion(base, lease, sha256, path, parsed.kind, statistics).add)
+    new = sorted({*parsed.labels}.difference(corpus.labels))
+    warning = f"{counted(len(new), 'new label')}: {named(new)}" if new else None
+    context.succeed(NextVersion(base, lease, sha256, path, parsed.kind, statistics, warning).add)
     delete_other_attempts(store, lease)

@@ -58,6 +58,8 @@ class NextVersion:
     lease : Lease
     sha256, path, kind : str
     statistics : DatasetStatistics
+    warning : str or None
+        For the job's result.
     """
 
     base: tables.DatasetVersion
@@ -66,6 +68,7 @@ class NextVersion:
     path: str
     kind: str
     statistics: DatasetStatistics
+    warning: str | None = None
 
     def add(self, session: Session) -> dict[str, Any]:
         """Add it, and return the job's result; raises Conflict if another job has created the next version."""
@@ -89,4 +92,5 @@ class NextVersion:
                 created_at=db_now(),
             )
         )
-        return {"dataset": lease.dataset_id, "dataset_version": number}
+        warned = {} if self.warning is None else {"warning": self.warning}
+        return {"dataset": lease.dataset_id, "dataset_version": number, **warned}

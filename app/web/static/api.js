@@ -4,7 +4,8 @@ export const prefix = "/api/v1";
 
 export class Refusal extends Error {
   constructor(document) {
-    super(document.detail ?? "The service sent an unexpected response.");
+    const detail = document.detail ?? "The service sent an unexpected response.";
+    super(document.code === "internal" && document.request_id ? `${detail} (request id ${document.request_id})` : detail);
     this.errors = document.errors ?? [];
     this.status = document.status;
   }

@@ -63,18 +63,19 @@ async function show() {
 
 // What the plan of a coding job says; an answer that comes after another file was chosen is dropped.
 async function plan() {
-  const dataset = sent;
-  if (!dataset || !form.reportValidity()) return;
+  const [dataset, wanted] = [sent, precision.value];
+  precision.setCustomValidity(wanted && Number(wanted) < 1 ? "Enter a percentage, such as 95 for 0.95." : "");
   wrong.replaceChildren();
+  expected.textContent = "";
+  if (!form.reportValidity() || !dataset) return;
   try {
     const { n_rows: total, sure } = await call("POST", "/jobs/plan", request());
-    if (dataset !== sent) return;
+    if (dataset !== sent || wanted !== precision.value) return;
     if (!sure) expected.textContent = `${number(total)} rows.`;
     else if (sure.threshold === null || sure.threshold === undefined) expected.textContent = `${number(total)} rows. No label will be sure: on held-out rows no threshold reached this precision.`;
     else expected.textContent = `${number(total)} rows. About ${number(sure.n_sure)} (${percent(sure.answered ?? 0)}) will have a sure label, right in ${percent(sure.precision ?? 0)} of held-out rows.`;
   } catch (error) {
-    if (dataset !== sent) return;
-    expected.textContent = "";
+    if (dataset !== sent || wanted !== precision.value) return;
     wrong.replaceChildren(faults(error));
   }
 }

@@ -11,6 +11,7 @@ const { id, final, kind } = page.dataset;
 const steps = [];
 const trials = [];
 const LONGEST_LOG = 500;
+const AGAIN_MILLISECONDS = 2000;
 // counted from 0 in the steps, and from 1 for people
 const COUNTED = ["trial", "member"];
 let best = null;
@@ -102,7 +103,7 @@ async function table() {
       marker: { size: 10, color: values.map((value) => colour(value === top ? "--good" : "--accent")) },
       hovertemplate: "trial %{x}: %{y:.4f}<br>%{text}<extra></extra>",
     }],
-    layout: { title: { text: `${best.replaceAll("_", " ")} on held-out rows` }, xaxis: { title: { text: "Trial" }, tickformat: "d" }, yaxis: { range: rangeOf(values) } },
+    layout: { title: { text: `${best.replaceAll("_", " ")} on held-out rows` }, xaxis: { title: { text: "Trial" }, tickformat: "d", dtick: trials.length < 10 ? 1 : undefined }, yaxis: { range: rangeOf(values) } },
   }));
 }
 
@@ -127,6 +128,17 @@ function follow() {
   const begin = () => {
     const last = steps.at(-1)?.number;
     events = new EventSource(`${prefix}/jobs/${id}/events`);
+    events.addEventListener("open", () => { byId("offline").hidden = true; });
+    events.addEventListener("error", () => {
+      byId("offline").hidden = false;
+      // the browser itself tries again, except after an answer that is no stream, such as a proxy's
+      if (events?.readyState !== EventSource.CLOSED) return;
+      events = null;
+      setTimeout(async () => {
+        await get(`/jobs/${id}`).catch(() => null);  // after the end of the session, this leads to the sign-in
+        if (events === null && document.visibilityState === "visible") begin();
+      }, AGAIN_MILLISECONDS);
+    });
     events.addEventListener("step", (event) => {
       const step = JSON.parse(event.data);
       if (step.number <= (steps.at(-1)?.number ?? last ?? -1)) return;

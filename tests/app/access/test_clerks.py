@@ -28,6 +28,7 @@ def test_a_clerk_predicts_a_file(clerk: TestClient) -> None:
     assert clerk.get(f"/api/v1/jobs/{job.json()['id']}/predictions").status_code == 200
     review = {"name": "unsure", "job": job.json()["id"]}
     assert "min_precision or threshold" in str(problem(clerk.post("/api/v1/reviews", json=review), 422)["errors"])
+    assert "Code a file" in clerk.get("/models/foods").text
 
 
 def test_a_clerk_decides_rows_and_neither_appends_nor_deletes_them(clerk: TestClient) -> None:

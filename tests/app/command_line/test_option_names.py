@@ -50,6 +50,8 @@ def test_fields_in_messages_become_options(command: str, said: str, shown: str) 
         ("tune texts --space file.json", SPACE, SPACE),
         ("tune texts --space=file.json", SPACE, SPACE),
         ("datasets correct d 1 a", "/corrections/0/labels/0", "LABELS"),
+        ("datasets correct d 9 a --by id", "/corrections/0/id", "ROW"),
+        ("datasets correct d --file f", "/corrections/6/id", "--file, line 7: id"),
         ("datasets correct d --file f", "/corrections/6/labels", "--file, line 7: labels"),
         ("datasets correct d --file f", "/corrections", "--file"),
         ("hierarchies upload f", "/query/parent_field", "--option parent_field"),

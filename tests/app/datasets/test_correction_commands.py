@@ -16,13 +16,14 @@ def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 def _accepted(canned: Canned) -> None:
-    canned.answer("POST /datasets/papers/corrections", SUCCEEDED)
-    canned.answer("GET /jobs/j1", SUCCEEDED)
+    job = SUCCEEDED | {"result": {"dataset_version": 2, "warning": "1 new label: 'physcs'"}}
+    canned.answer("POST /datasets/papers/corrections", job)
+    canned.answer("GET /jobs/j1", job)
     canned.answer("GET /datasets/papers", READY)
 
 
 def test_the_lines_of_a_file_are_sent_as_they_are(
-    canned: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     _accepted(canned)
     given = [{"row": 7, "labels": ["a", "b"]}, {"row": 0, "labels": [], "before": ["c"]}]
@@ -30,6 +31,7 @@ def test_the_lines_of_a_file_are_sent_as_they_are(
     file.write_text("".join(json.dumps(each) + "\n" for each in given))
     assert _run(monkeypatch, "--file", str(file)) == 0
     assert json.loads(canned.asked[0].body) == {"corrections": given}
+    assert "Warning: 1 new label: 'physcs'" in capsys.readouterr().out
     assert _run(monkeypatch, "1", "physics") == 0
     assert json.loads(canned.asked[-3].body) == {"corrections": [{"row": 1, "labels": ["physics"]}]}
 

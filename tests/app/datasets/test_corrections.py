@@ -32,6 +32,7 @@ def test_a_correction_makes_a_version_that_shares_all_but_the_labels(client: Tes
     run(answer.json()["id"])
     job = client.get(answer.headers["location"]).json()
     assert (job["kind"], job["state"], job["result"]["dataset_version"]) == ("correct", "succeeded", 3)
+    assert job["result"]["warning"] == "1 new label: 'd'"
     assert labels(client, "rows") == ["d", "b", "a", "b", "a", "b", "a"]
     found = client.get("/api/v1/datasets/rows").json()
     assert (found["version"], found["n_rows"], found["n_classes"]) == (3, 7, 3)  # of c there is no row any more
@@ -111,8 +112,8 @@ def test_ids_and_texts_that_no_row_has_and_rows_named_twice_are_pointed_at(clien
     ]  # fmt: skip
     faults = problem(correct(client, "named", *bad), 422, "invalid_input")["errors"]
     assert [(each["pointer"], each["detail"]) for each in faults] == [
-        ("/corrections/0/id", "no row has this id"),
-        ("/corrections/1/text", "no row has this text"),
+        ("/corrections/0/id", "no row has the id '7'"),
+        ("/corrections/1/text", "no row has the text 'red'"),
         ("/corrections/3/row", "row 3 is given twice"),
     ]
     both = problem(correct(client, "named", {"row": 1, "id": "008", "labels": ["a"]}), 422)["errors"][0]

@@ -208,6 +208,10 @@ def test_labels_that_a_hierarchy_does_not_have_are_refused_by_name(
     assert "tree has no node for 2 labels of training rows: 'class1', 'class2'" in item.detail
     assert "unknown_labels='drop'" in item.detail
     assert jobs.submit(session, _request(solver=solver, hierarchy="tree", unknown_labels="keep")).state == "queued"
+    hierarchy([("root", "x"), ("x", "y")], "strange")
+    (item,) = _refused_again(session, solver=solver, hierarchy="strange").errors
+    assert "labels of training rows are in strange, such as 'class0'" in item.detail
+    assert item.detail.endswith("is it the right hierarchy?")
 
 
 def test_labels_of_test_rows_alone_may_be_other_nodes_of_the_hierarchy(

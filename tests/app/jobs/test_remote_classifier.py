@@ -48,6 +48,15 @@ def test_probabilities_are_those_of_the_service_and_sum_to_one(make: Callable[..
     assert (classifier.classes_[chances.argmax(axis=1)] == LABELS[:4]).all()
 
 
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_numbers_that_are_not_finite_are_refused_before_anything_is_sent(value: float) -> None:
+    X = np.eye(3)
+    X[1, 2] = value
+    for given in (X, csr_matrix(X), X.tolist()):
+        with pytest.raises(ValueError, match=f"the first is {value} in row 1, column 2"):
+            RemoteClassifier("m", url="http://127.0.0.1:1").fit(given, LABELS[:3])
+
+
 def test_matrices_and_labels_keep_their_kind(make: Callable[..., RemoteClassifier], client: TestClient) -> None:
     X = csr_matrix(np.hstack([np.eye(3)[np.arange(24) % 3], np.zeros((24, 2))]))
     y = np.arange(24) % 3 + 7

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from asking import TestClient
-from working import train
+from working import train, upload
 
 from app.client import Client
 from app.models import service as registry
@@ -32,6 +32,16 @@ def test_the_version_of_one_c_of_a_path_is_compared_with_its_own(service: Client
     kept = service.reproduce("paths", 2, keep=True)
     assert (kept.same, kept.reproduced_model, kept.reproduced_version) == (True, "paths.reproduced", 2)
     assert service.models.version("paths.reproduced", 2).params["C"] == 4.0
+
+
+def test_a_version_of_sets_without_a_hierarchy_has_none_that_was_deleted(service: Client, models: TestClient) -> None:
+    upload(
+        models, "sets", b'{"text": "red green", "label": ["a", "b"]}\n{"text": "blue", "label": ["b"]}\n' * 8, "jsonl"
+    )
+    assert train(models, "sets", "sets", solver="hm3")["state"] == "succeeded"
+    assert "<dt>Hierarchy</dt>" not in models.get("/models/sets/versions/1").text
+    assert service.reproduce("sets", 1).same
+    assert "any label wrong or missing" in models.get("/models").text
 
 
 def test_other_bits_are_named(service: Client, models: TestClient) -> None:

@@ -14,10 +14,12 @@ import pytest
 from asking import TestClient, bearer, problem
 from fastapi import FastAPI
 from jinja2 import FileSystemLoader
+from sqlalchemy import update
 from working import SPARSE, TEXTS, run, train, upload
 
 from app import main
 from app.hierarchies import examples
+from app.store import db, tables
 from app.web import assets, reference, rendering
 
 PATHS = sorted({route.path for router in main.PAGES for route in router.routes})
@@ -296,6 +298,18 @@ def test_status_tells_what_runs_and_what_failed(models: TestClient) -> None:
     assert {fault["kind"] for fault in found["attention"]} >= {"dataset_failed", "no_workers"}
     assert (found["n_datasets"], found["n_models"]) == (4, 3)
     assert 0 < found["disk"]["free_bytes"] <= found["disk"]["total_bytes"]
+
+
+def test_a_failed_job_is_called_on_the_overview_as_on_its_own_page(models: TestClient) -> None:
+    given = {"corrections": [{"row": 0, "labels": ["new"]}]}
+    job = models.post("/api/v1/datasets/foods/corrections", json=given).json()["id"]
+    with db.sessions()() as session:
+        error = {"type": "t", "title": "t", "status": 500, "code": "internal", "detail": "It broke."}
+        ended = {"state": "failed", "finished_at": db.db_now(), "error": error}
+        session.execute(update(tables.Job).where(tables.Job.id == job).values(**ended))
+        session.commit()
+    link = rf'<a href="/jobs/{job}">\s*Correct labels of foods\s*</a> failed:\s*It broke\.'
+    assert re.search(link, models.get("/").text)
 
 
 def test_the_example_is_made_by_one_request_at_a_time(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
