@@ -101,8 +101,19 @@ cli.command()(operation.move_files)
 cli.command()(operation.doctor)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(VERSION)
+        raise typer.Exit
+
+
 @cli.callback()
-def begin(context: typer.Context) -> None:
+def begin(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """What every command does."""
     context.call_on_close(disconnect)
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from app.client import Client
 from app.command_line.output import table
-from app.datasets.client import plain_name
+from app.datasets.client import format_of, plain_name
 from app.datasets.column_names import labels_by_name
 from app.datasets.formats import EXTENSIONS, FORMATS
 from app.datasets.formats.delimited import DELIMITERS
@@ -27,7 +27,6 @@ Options = Mapping[str, str | bool | list[str] | None]
 
 _MOST_BYTES = 1 << 20
 _ENDINGS = (".csv", ".tsv")
-_ANNIF = {"text", "subject_uris"}
 _SHOWN = 8
 # a person who gives one of these knows the columns
 _KNOWING = (
@@ -45,7 +44,7 @@ def shows_columns(path: Path, format: str | None, options: Options) -> bool:
     if not at_terminal() or any(options.get(name) for name in _KNOWING):
         return False
     ending = Path(plain_name(path)).suffix.lower().removeprefix(".")
-    known = FORMATS.get(format or EXTENSIONS.get(ending, "csv"))
+    known = FORMATS.get(format or (str(format_of(path)) if ending in EXTENSIONS else "csv"))
     if known is None or known.columns is None:
         return False
     return known.is_text or path.stat().st_size <= MOST_SAMPLE_BYTES
@@ -106,17 +105,16 @@ def chosen_label_column(path: Path, format: str | None, options: Options) -> str
         Standard input is not a terminal.
     """
     default = ImportOptions().label_column
-    if any(options.get(name) for name in ("label_column", "label_columns", "unlabelled", "resume")) or format not in (
-        None,
-        "csv",
-        "tsv",
-    ):
+    if any(options.get(name) for name in ("label_column", "label_columns", "unlabelled", "resume")):
         return None
-    names = _header(path, options) if path.suffix.lower() in _ENDINGS else []
+    # the content may say that a file is no table, as of Annif's corpora
+    if path.suffix.lower() not in _ENDINGS or (format or format_of(path)) not in ("csv", "tsv"):
+        return None
+    names = _header(path, options)
     # a header that is no text is refused with its reason by the service
     if not all(map(str.isprintable, names)):
         return None
-    if len(names) < 2 or default in names or set(names) >= _ANNIF:
+    if len(names) < 2 or default in names:
         return None
     proposed = next(iter(labels_by_name(names)), names[-1])
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")

@@ -778,3 +778,7 @@ def test_an_id_is_never_broken_nor_a_line_of_a_pipe(
     out = run("jobs", "list")[1]
     assert 32 * "f" in out
     assert (len(out.splitlines()) == 2) is (columns is None)
+
+
+def test_the_version_is_an_option_and_a_command(run: Run) -> None:
+    assert run("--version")[:2] == run("version")[:2]

@@ -43,6 +43,12 @@ def test_nothing_is_asked_where_the_labels_are_known(
     assert chosen_label_column(path, None, options) is None
 
 
+def test_a_corpus_of_annif_in_a_tsv_file_has_no_columns_to_ask_for(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.tsv"
+    path.write_text("a title ¤ and a text\t<http://a/1> <http://a/2>\n")
+    assert chosen_label_column(path, None, {}) is None
+
+
 def test_a_person_is_asked_until_the_answer_is_a_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.csv"
     path.write_text("text,code,kind\n")
