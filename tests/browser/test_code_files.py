@@ -1,5 +1,6 @@
 """A clerk codes a file on a model's page, and appends rows on a dataset's, in a real browser."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,30 @@ def test_a_file_is_coded_on_the_models_page(
     form.get_by_role("link", name="Review 3 rows").click(timeout=PATIENCE_MS)
     page.locator("#row-text:focus").wait_for(timeout=PATIENCE_MS)
     assert client.reviews.get("titles").n_rows == 3
-    assert not [each for each in client.datasets.list().items if each.name.startswith("coding-")]
+    assert not _temporary(client)
+
+
+def _temporary(client: Client) -> list[str]:
+    return [each.name for each in client.datasets.list().items if each.name.startswith("coding-")]
+
+
+def test_a_file_that_is_chosen_and_not_coded_leaves_no_dataset(
+    page: Any, client: Client, service: Service, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text\na ripe apple\ngreen leek\n")
+    page.goto(f"{service.url}/models/sure-foods")
+    form = page.locator("#code")
+    form.locator("input[type=file]").set_input_files(str(rows))
+    form.locator("[data-expected]", has_text="2 rows").wait_for(timeout=PATIENCE_MS)
+    assert _temporary(client)
+    page.goto(f"{service.url}/datasets")
+    # the browser sends the request after the page has gone
+    for _ in range(100):
+        if not _temporary(client):
+            break
+        time.sleep(0.1)
+    assert not _temporary(client)
 
 
 def test_rows_are_appended_on_the_datasets_page(page: Any, client: Client, service: Service, tmp_path: Path) -> None:

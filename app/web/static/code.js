@@ -20,13 +20,13 @@ let sent = null;
 const pause = () => new Promise((resolve) => { setTimeout(resolve, LOOK_MILLISECONDS); });
 const request = () => ({ kind: "predict", model: form.dataset.model, dataset: sent.id, ...(precision.value ? { min_precision: Number(precision.value) / 100, sure_level: "leaves" } : {}) });
 
-async function forget() {
+async function forget(keepalive = false) {
   const old = sent;
   sent = null;
   button.disabled = true;
   rows.replaceChildren();
   expected.textContent = "";
-  if (old) await call("DELETE", `/datasets/${old.id}?force=true`).catch(() => {});
+  if (old) await call("DELETE", `/datasets/${old.id}?force=true`, undefined, {}, keepalive).catch(() => {});
 }
 
 function progress(body) {
@@ -184,3 +184,5 @@ file.addEventListener("change", chosen);
 columns.addEventListener("change", chosen);
 precision.addEventListener("change", plan);
 acceptDrops(drop, file, chosen);
+// rows of a file that was chosen and not coded
+addEventListener("pagehide", () => { if (!button.disabled) forget(true); });
