@@ -1,4 +1,4 @@
-"""Excerpts of texts, cleaned first: the first characters or words, or sentences spread over a whole document; titles.
+"""Excerpts of texts, cleaned first: the first characters or words, or sentences of a whole document; and their titles.
 
 This module needs the standard library alone: archives carry its source within their script `load.py`.
 """

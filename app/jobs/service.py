@@ -1,5 +1,6 @@
 """Jobs: asked for, looked at, cancelled and tried again."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import select, update
@@ -126,6 +127,13 @@ def get(session: Session, id: str) -> Job:
     """A job; raises NotFound."""
     with reading(session):
         return shown_jobs.one(session, by_id(session, tables.Job, id))
+
+
+def several(session: Session, ids: Collection[str]) -> dict[str, Job]:
+    """Those of the jobs with some ids that are there, by id."""
+    with reading(session):
+        rows = session.scalars(select(tables.Job).where(tables.Job.id.in_(ids))).all()
+        return {job.id: job for job in shown_jobs.every(session, rows)}
 
 
 def page(

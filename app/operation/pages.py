@@ -25,7 +25,7 @@ def show_overview(request: Request, session: Db) -> Response:
     found = status(session)
     waiting = [*found.queued, *(running.job for running in found.running)]
     ids = [fault.id for fault in found.attention if fault.kind == "job_failed" and fault.id is not None]
-    failed = {id: jobs.get(session, id) for id in ids}
+    failed = jobs.several(session, ids) if ids else {}
     named = datasets.names(session, (job.dataset for job in (*waiting, *failed.values())))
     return render(
         request,
