@@ -265,6 +265,8 @@ def test_costs_are_pasted_from_a_spreadsheet_and_every_c_is_asked_for(
     costs.fill(f"{labels[0]}\t{labels[1]}\tmuch")
     page.get_by_role("button", name="Train", exact=True).click()
     page.get_by_text("Costs, line 1: expected label, answer, cost").first.wait_for()
+    page.locator("#preview-row").fill("1")  # features do not depend on the costs
+    page.locator('#preview ul[data-row="1"]').wait_for(state="attached")
     costs.fill(f"label\tanswer\tcost\n{labels[0]}\t{labels[1]}\t7.5\n{labels[1]}\t{labels[0]}\t2\n")
     page.get_by_role("button", name="Train", exact=True).click()
     page.wait_for_url(re.compile("/jobs/[0-9a-f]{32}"))

@@ -46,12 +46,12 @@ function cleaned({ n_texts, n_changed, characters_before, characters_after, chan
 
 let asked = 0;
 let waiting;
-// Asks a moment after the last change; `request` is what would be sent to train.
-export function preview(request) {
+// Asks a moment after the last change; `features` gives the dataset and the recipe that would be sent to train.
+export function preview(features) {
   clearTimeout(waiting);
   waiting = setTimeout(async () => {
     const mine = ++asked;
-    const { dataset, text, columns } = request();
+    const { dataset, text, columns } = features();
     try {
       const found = await call("POST", `/datasets/${encodeURIComponent(dataset)}/preview`, { row: Number(row.value) || 0, ...(text ? { text } : {}), ...(columns ? { columns } : {}) });
       if (mine !== asked) return;
@@ -62,7 +62,7 @@ export function preview(request) {
     } catch (error) {
       if (mine !== asked) return;
       if (error.status === 503) { // others preview rows just now
-        waiting = setTimeout(() => preview(request), AGAIN_MILLISECONDS);
+        waiting = setTimeout(() => preview(features), AGAIN_MILLISECONDS);
         return;
       }
       said.textContent = [error.message, ...(error.lines ?? [])].join(" ");

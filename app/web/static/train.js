@@ -125,20 +125,26 @@ function fit() {
   part("columns").hidden = kind === "text";
 }
 
-function request() {
-  const of = (name) => form.elements[name].value;
-  const params = {};
-  for (const field of changed()) params[field.dataset.param] = value(field);
-  const body = { kind: "train", dataset: of("dataset"), model: of("model"), solver: of("solver"), params };
-  if (of("hierarchy")) body.hierarchy = of("hierarchy");
-  for (const [name, preset] of [["seed", "0"], ["threads", "1"], ["test_fraction", "0.2"]]) {
-    if (of(name) !== "" && of(name) !== preset) body[name] = Number(of(name));
-  }
+// The dataset with the recipe of its features, which do not depend on the parameters of a method.
+function features() {
+  const body = { dataset: form.elements.dataset.value };
   for (const kind of ["text", "columns"].filter((each) => !part(each).hidden)) {
     // parts of a recipe that the form has no field for stay as they were
     const kept = Object.entries(again?.[kind] ?? {}).filter(([name]) => !form.querySelector(`[data-${kind}="${name}"]`));
     const said = { ...recipe(form, kind), ...Object.fromEntries(kept) };
     if (Object.keys(said).length) body[kind] = said;
+  }
+  return body;
+}
+
+function request() {
+  const of = (name) => form.elements[name].value;
+  const params = {};
+  for (const field of changed()) params[field.dataset.param] = value(field);
+  const body = { kind: "train", model: of("model"), solver: of("solver"), params, ...features() };
+  if (of("hierarchy")) body.hierarchy = of("hierarchy");
+  for (const [name, preset] of [["seed", "0"], ["threads", "1"], ["test_fraction", "0.2"]]) {
+    if (of(name) !== "" && of(name) !== preset) body[name] = Number(of(name));
   }
   if (of("every_c") !== "") body.every_c = { ...again?.every_c, eps: Number(of("every_c")) };
   if (form.elements.warm_start?.checked) body.warm_start = form.elements.warm_start.value;
@@ -200,12 +206,12 @@ function plan() {
 }
 form.addEventListener("change", plan);
 const editor = document.getElementById("recipe");
-editor.addEventListener("input", () => preview(request));
+editor.addEventListener("input", () => preview(features));
 // the preview is computed only while it is visible
-editor.closest("details").addEventListener("toggle", () => preview(request));
+editor.closest("details").addEventListener("toggle", () => preview(features));
 form.elements.dataset.addEventListener("change", () => {
   fit();
-  preview(request);
+  preview(features);
 });
 fit();
 
