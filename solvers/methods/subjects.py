@@ -1,24 +1,24 @@
 """Subjects: concepts of a vocabulary, those that no training row has among them.
 
-A ranker orders the candidates of a text. A concept is a candidate if a kernel machine learnt from the rows scores it
-well, if one of its names occurs in the text (Medelyan 2009; Suominen, Inkinen and Lehtinen 2022), or if its name is
+A ranker orders the candidates of a text. A concept is a candidate if a machine learnt from the rows, a source, scores
+it well, if one of its names occurs in the text (Medelyan 2009; Suominen, Inkinen and Lehtinen 2022), or if its name is
 like the names of concepts that score well. With features phi of (row, candidate) pairs,
 
     minimise  lambda/2 |w|^2 + 1/n sum_i 1/|P_i| sum_{y in P_i} log(1 + sum_{z in N_i} exp(w . (phi_iz - phi_iy))),
 
 P_i being the row's own labels among its candidates and N_i the other candidates: the soft maximum of the margins of
-Weston and Watkins over lists of candidates. The features of a training row are made from the other folds alone:
-exactly, from one inverse of the kernel matrix, and by counts that leave its fold out. The gap is
-|gradient|^2 / (2 lambda).
+Weston and Watkins over lists of candidates. The features of a training row are made without its fold: by machines that
+were trained without it, and by counts that leave it out. The gap is |gradient|^2 / (2 lambda).
 
-Of more rows than ``_MOST_EXACT``, or than fit into memory, the kernel machine is one over some of the rows, and the
-ranker learns from some of the rows.
+Sources are kernel ridge regression and, unless rows and concepts are too many, a binary machine for each concept. Of
+more rows than ``_MOST_EXACT``, or than fit into memory, the kernel machine is one over some of the rows, and the ranker
+learns from some of the rows.
 
-Without the names of concepts the candidates are those that the machine scores best.
+Without the names of concepts the candidates are those that the sources score best.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,19 +35,22 @@ from solvers.labels.name_block import NameBlock
 from solvers.metrics.confidence.pairs import Pairs
 from solvers.metrics.confidence.set_reliability import SetReliability
 from solvers.numerics.array_types import Bools, Floats, Ints
-from solvers.subjects import ridge
 from solvers.subjects.answers import Calibration
-from solvers.subjects.candidates import CROSSED, FEATURES, SEEN, Candidates, Counts
+from solvers.subjects.candidates import SEEN, Candidates, Counts, crossed
 from solvers.subjects.hat_basis import HatBasis
-from solvers.subjects.model import Machine, SubjectModel, unit_rows
+from solvers.subjects.model import SubjectModel, unit_rows
 from solvers.subjects.ranker import Lists, logistic_steps, softmax_steps
+from solvers.subjects.sources import SOURCES, binary_machines, ridge
+from solvers.subjects.sources.source import Learnt, Scorer, Task
 
 # a plain ranker chooses the candidates that the ranker sees
 _PLAIN_STRENGTH, _PLAIN_STEPS, _LEAST_DEVIATION = 1e-3, 4, 0.15
 _MOST_ALIKE, _MOST_BEST = 40, 80
 # rows of a machine over all of them, landmarks of one over some, and rows that the ranker learns from
 _MOST_EXACT, _MOST_LANDMARKS, _LEAST_LANDMARKS, _MOST_RANKED = 20_000, 5_000, 200, 10_000
-_LANDMARKS_TAG, _RANKED_TAG = 1, 2
+# terms of all rows times concepts with rows, up to which binary machines are trained: a minute or so for each pass
+_MOST_PRODUCTS = 4e10
+_RANKED_TAG = 2
 
 
 class SubjectsParams(Params):
@@ -60,7 +63,14 @@ class SubjectsParams(Params):
         default=0.3,
         ge=1e-4,
         le=1e6,
-        description="Regularization of the kernel machine that scores concepts with training rows.",
+        description="Regularization of kernel_ridge.",
+    )
+    sources: list[Literal["kernel_ridge", "binary_machines"]] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=2,
+        description="Machines whose scores the ranker combines. The default is kernel_ridge and, where the non-zero "
+        "features of all rows times the concepts with rows are at most 4e10 and memory is enough, binary_machines.",
     )
     n_candidates: int = Field(
         default=80, ge=2, le=1000, description="Candidates of a row that the ranker is trained on."
@@ -81,7 +91,7 @@ class _Prepared(NamedTuple):
     """What the ranker is fitted on, and what the model is made of."""
 
     names: NameBlock
-    machine: Machine
+    sources: tuple[Scorer, ...]
     candidates: Candidates
     counts: Counts
     basis: HatBasis
@@ -89,14 +99,6 @@ class _Prepared(NamedTuple):
     seen: Ints
     missed: Ints
     others: Ints
-
-
-class _Scored(NamedTuple):
-    """Rows of one fold, and their scores by a machine of the other folds, shape (n_rows, n_learnt)."""
-
-    fold: int
-    rows: Ints
-    scores: NDArray[np.float32]
 
 
 class Subjects(Solver[SubjectsParams]):
@@ -123,7 +125,7 @@ class Subjects(Solver[SubjectsParams]):
                 0, np.nan, np.nan, np.nan, False, {"w": np.empty(0), "epoch": np.zeros(1, np.int64)}, fraction=0.0
             )
         lists = self._prepared(problem).lists
-        w = None if state is None or not len(state["w"]) else np.asarray(state["w"])
+        w = None if state is None or len(state["w"]) != lists.phi.shape[1] else np.asarray(state["w"])
         begun = 0 if w is None or state is None else int(state["epoch"][0]) + 1
         iterates = softmax_steps(lists, 1.0 / self.params.C, w)
         if w is not None:
@@ -142,7 +144,7 @@ class Subjects(Solver[SubjectsParams]):
         floor = logit((prepared.missed + 1.0) / (prepared.missed + prepared.others + 2.0))
         scores = lists.scores(w)
         calibration = Calibration.fit(scores, prepared.seen, lists.true, lists.begin, floor)
-        parts = prepared.names, prepared.machine, prepared.candidates, prepared.counts, prepared.basis
+        parts = prepared.names, prepared.sources, prepared.candidates, prepared.counts, prepared.basis
         model = SubjectModel(problem.tree, problem.n_features, *parts, w, calibration)
         model.set_reliability = self._reliability(prepared, calibration.log_odds(scores, prepared.seen), floor)
         return model
@@ -157,7 +159,15 @@ class Subjects(Solver[SubjectsParams]):
         needed = self._landmark_bytes(n_samples, learnt, min(n_samples, _LEAST_LANDMARKS))
         if n_samples <= _MOST_EXACT:
             needed = min(needed, ridge.bytes_needed(n_samples, learnt))
-        return needed + self._list_bytes(n_samples)
+        needed += self._list_bytes(n_samples)
+        more = binary_machines.bytes_needed(n_samples, n_features, learnt) + self._list_bytes(n_samples)
+        return max(needed, more) if self._may_have_binary(more) else needed
+
+    def _may_have_binary(self, needed: int) -> bool:
+        """Whether binary machines are asked for, or are not excluded and fit into memory."""
+        if self.params.sources is not None:
+            return "binary_machines" in self.params.sources
+        return needed <= limit_bytes(self.params.memory_mb)
 
     def _list_bytes(self, n_samples: int) -> int:
         # a pair has some 250 numbers in single precision
@@ -193,21 +203,20 @@ class Subjects(Solver[SubjectsParams]):
         Y = sp.csr_matrix(own_labels(problem.label_sets(), problem.tree.parents).astype(np.int8))
         fold = self._folds(problem.n_samples)
         learnt = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
-        ranked = self._ranked(problem.n_samples)
-        support, A, scored = self._machine(terms, sp.csr_matrix(Y[:, learnt]), problem.weights, fold, ranked)
+        machines = self._learnt(terms, sp.csr_matrix(Y[:, learnt]), problem.weights, fold)
         counts = Counts.from_labels(Y, names.named(matches), fold)
         n_best = min(_MOST_BEST, len(learnt))
         candidates = Candidates(learnt, problem.tree.parent, sp.csr_matrix(names.alike[learnt]), n_best, _MOST_ALIKE)
-        numbers, true, begin, missed, others = self._pairs(candidates, scored, matches, counts, Y)
+        numbers, true, begin, missed, others = self._pairs(candidates, machines, matches, counts, Y, fold)
         kept = _chosen(numbers, true, begin, self.params.n_candidates)
         sizes = np.add.reduceat(kept.astype(np.int64), begin[:-1])
         numbers, true = numbers[kept], true[kept]
-        basis, phi = HatBasis.fit(numbers, CROSSED)
+        basis, phi = HatBasis.fit(numbers, crossed(len(machines)))
         lists = Lists(phi, np.concatenate([[0], np.cumsum(sizes)]), true)
         total = Counts(*(each.sum(axis=0, keepdims=True) for each in (counts.has, counts.names, counts.both)))
-        machine = Machine(sp.csr_matrix(support, dtype=np.float32), A.astype(np.float16))
         seen = (numbers[:, SEEN] > 0).astype(np.int64)
-        return _Prepared(names, machine, candidates, total, basis, lists, seen, missed, others)
+        scorers = tuple(machine.scorer for machine in machines)
+        return _Prepared(names, scorers, candidates, total, basis, lists, seen, missed, others)
 
     def _ranked(self, n: int) -> Ints:
         """The rows that the ranker learns from, ascending."""
@@ -215,46 +224,45 @@ class Subjects(Solver[SubjectsParams]):
             return np.arange(n)
         return np.sort(np.random.default_rng([self.seed, _RANKED_TAG]).permutation(n)[:_MOST_RANKED])
 
-    def _machine(
-        self, terms: sp.csr_matrix, Y: sp.csr_matrix, weights: Floats, fold: Ints, ranked: Ints
-    ) -> tuple[sp.csr_matrix, NDArray[np.float32], Iterator[_Scored]]:
-        """Support and coefficients of the kernel machine, and the scores of ranked rows from other folds."""
-        strength, n = self.params.machine_regularization, terms.shape[0]
-        parts = [ranked[fold[ranked] == number] for number in range(int(fold.max()) + 1)]
-        m = self._n_landmarks(n, Y.shape[1])
-        if m is None:
-            A, scores = ridge.fit(terms, Y, strength, fold, weights)
-            return terms, A, (_Scored(number, rows, scores[rows]) for number, rows in enumerate(parts))
-        chosen = np.sort(np.random.default_rng([self.seed, _LANDMARKS_TAG]).permutation(n)[:m])
-        machine = ridge.Landmarks(terms, Y, strength, weights, chosen)
-        scored = (
-            _Scored(number, rows, machine.without(np.flatnonzero(fold == number), rows))
-            for number, rows in enumerate(parts)
-            if len(rows)
-        )
-        return terms[chosen], machine.coefficients(), scored
+    def _learnt(self, terms: sp.csr_matrix, Y: sp.csr_matrix, weights: Floats, fold: Ints) -> list[Learnt]:
+        """What the sources have learnt of the concepts with training rows."""
+        (n, d), k = terms.shape, Y.shape[1]
+        chosen = self.params.sources
+        if chosen is None:
+            needed = binary_machines.bytes_needed(n, d, k) + self._list_bytes(n)
+            pays = terms.nnz * k <= _MOST_PRODUCTS and self._may_have_binary(needed)
+            chosen = ["kernel_ridge", "binary_machines"] if pays else ["kernel_ridge"]
+        m, strength = self._n_landmarks(n, k), self.params.machine_regularization
+        task = Task(terms, Y, weights, fold, m, strength, self.seed, self.threads)
+        return [SOURCES[name](task) for name in chosen]
 
     def _pairs(
         self,
         candidates: Candidates,
-        scored: Iterable[_Scored],
+        machines: list[Learnt],
         matches: sp.csr_matrix,
         counts: Counts,
         Y: sp.csr_matrix,
+        fold: Ints,
     ) -> tuple[NDArray[np.float32], Bools, Ints, Ints, Ints]:
         """The numbers of all pairs, which are true, where rows begin, and the numbers of pairs that are no candidates.
 
         Of these, first those that are true: of concepts that no other fold has, and of others.
         """
+        ranked = self._ranked(len(fold))
         numbers: list[tuple[int, NDArray[np.float32], Bools]] = []
         missed, others = np.zeros(2, np.int64), np.zeros(2, np.int64)
-        for number, rows, scores in scored:
+        for number in range(int(fold.max()) + 1):
+            rows = ranked[fold[ranked] == number]
+            if not len(rows):
+                continue
+            scores = np.stack([machine.without(number, rows) for machine in machines])
             without = counts.without(number)
             seen = (without[0] > 0).astype(np.int64)
             n_seen = np.bincount(seen, minlength=2)
             for k, i in enumerate(rows.tolist()):
                 here = slice(matches.indptr[i], matches.indptr[i + 1])
-                row = candidates.row(scores[k], matches.indices[here], matches.data[here], without)
+                row = candidates.row(scores[:, k], matches.indices[here], matches.data[here], without)
                 own = Y.indices[Y.indptr[i] : Y.indptr[i + 1]]
                 numbers.append((i, row.numbers, np.isin(row.concepts, own)))
                 left_out = np.setdiff1d(own, row.concepts)
@@ -292,10 +300,10 @@ def _chosen(numbers: NDArray[np.float32], true: Bools, begin: Ints, most: int) -
     """The candidates that a plain ranker puts first in each row, and all true ones: bool, shape (n_pairs,)."""
     if np.diff(begin).max(initial=0) <= most:
         return np.ones(len(true), bool)
-    phi = np.ones((len(numbers), len(FEATURES) + 1), np.float32)
+    phi = np.ones((len(numbers), numbers.shape[1] + 1), np.float32)
     np.subtract(numbers, numbers.mean(axis=0), out=phi[:, :-1])
     phi[:, :-1] /= np.maximum(numbers.std(axis=0), _LEAST_DEVIATION)
-    lists, w = Lists(phi, begin, true), np.zeros(len(FEATURES) + 1)
+    lists, w = Lists(phi, begin, true), np.zeros(phi.shape[1])
     for step, iterate in enumerate(logistic_steps(lists, _PLAIN_STRENGTH)):
         w = iterate.w
         if step >= _PLAIN_STEPS:

@@ -28,18 +28,36 @@ FEATURES = (
 _SCORE, _RANK, _RELATIVE, _PARENT, _CHILDREN, _ALIKE, _RELATIVE_ALIKE, _FIRST_MATCH = range(8)
 NAMED = _FIRST_MATCH + N_COLUMNS
 SEEN, FREQUENCY, KEYPHRASENESS, MATCHES, N_WORDS, N_NAMES = range(NAMED + 1, NAMED + 7)
+# of each source of learnt scores after the first
+_MORE = ("score", "rank", "score below the best")
 # numbers whose hat functions are taken once more times a flag
-CROSSED = (
+_CROSSED = (
     *((number, NAMED) for number in (_ALIKE, _RELATIVE_ALIKE, FREQUENCY, KEYPHRASENESS)),
     *((number, SEEN) for number in (_SCORE, _RANK, _FIRST_MATCH, _FIRST_MATCH + 1, _FIRST_MATCH + 3, _FIRST_MATCH + 5)),
     *((number, SEEN) for number in (_FIRST_MATCH + 6, _FIRST_MATCH + 7, KEYPHRASENESS)),
     (NAMED, SEEN),
 )
-# what learnt scores, and what names contribute; the rest belongs to the concept or to the text
-LEARNT = frozenset({_SCORE, _RANK, _RELATIVE, _PARENT, _CHILDREN, _ALIKE, _RELATIVE_ALIKE})
+# what names contribute; what learnt scores do says ``learnt_numbers``, and the rest belongs to the concept or the text
 BY_NAME = frozenset({*range(_FIRST_MATCH, NAMED + 1), KEYPHRASENESS})
 _LOWEST_RANK, _STRONG, _PRIOR = 500, 60, 5.0
 _LEAST_SCORE = 0.01
+
+
+def crossed(n_sources: int) -> tuple[tuple[int, int], ...]:
+    """Numbers whose hat functions are taken once more, each with the number of the flag that they are multiplied by."""
+    more = (_first_of(source) + number for source in range(1, n_sources) for number in (0, 1))
+    return *_CROSSED, *((number, SEEN) for number in more)
+
+
+def learnt_numbers(source: int) -> list[int]:
+    """The numbers that the scores of a source are in."""
+    if source == 0:
+        return [_SCORE, _RANK, _RELATIVE, _PARENT, _CHILDREN, _ALIKE, _RELATIVE_ALIKE]
+    return [_first_of(source) + number for number in range(len(_MORE))]
+
+
+def _first_of(source: int) -> int:
+    return len(FEATURES) + (source - 1) * len(_MORE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,37 +146,42 @@ class Candidates:
 
         Parameters
         ----------
-        scores : float32 array, shape (n_learnt,)
+        scores : float32 array, shape (n_sources, n_learnt)
         match_columns, match_values : arrays, shape (n,)
             The columns of the names in the row, from 0, and the last, of the number of words.
         counts : three int64 arrays, shape (n_concepts,)
             As :meth:`Counts.without` gives them.
         """
         has, names, both = counts
+        first = scores[0]
         k = len(self.parent)
         log_words = float(match_values[-1]) if len(match_columns) and match_columns[-1] == N_COLUMNS * k else 0.0
         in_block = match_columns < N_COLUMNS * k
         owner, column = np.divmod(match_columns[in_block].astype(np.int64), N_COLUMNS)
         named = np.unique(owner)
-        best = np.argsort(-scores, kind="stable")[:_LOWEST_RANK]
-        strong = best[:_STRONG]
-        strong = strong[scores[strong] > _LEAST_SCORE]
-        near, likeness = self._alike(strong, scores)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :_LOWEST_RANK]
+        strong = best[0, :_STRONG]
+        strong = strong[first[strong] > _LEAST_SCORE]
+        near, likeness = self._alike(strong, first)
         order = np.argsort(-likeness, kind="stable")[: self.n_alike]
-        concepts = np.unique(np.concatenate([self.learnt[best[: self.n_best]], named, near[order]]))
-        x = np.zeros((len(concepts), len(FEATURES)), np.float32)
+        concepts = np.unique(np.concatenate([self.learnt[best[:, : self.n_best].ravel()], named, near[order]]))
+        x = np.zeros((len(concepts), _first_of(len(scores))), np.float32)
         place = np.searchsorted(self.learnt, concepts)
         place[place == len(self.learnt)] = 0
         # a concept of no other fold scores nothing but rounding errors
         known = (self.learnt[place] == concepts) & (has[concepts] > 0)
-        highest = max(0.05, float(scores[best[0]])) if len(best) else 1.0
-        x[known, _SCORE] = scores[place[known]]
-        ranks = np.full(len(scores), _LOWEST_RANK - 1)
-        ranks[best] = np.arange(len(best))
-        x[:, _RANK] = -np.log(_LOWEST_RANK)
-        x[known, _RANK] = -np.log1p(ranks[place[known]])
+        highest = max(0.05, float(first[best[0, 0]])) if best.size else 1.0
+        for source, of_source in enumerate(scores):
+            number = _SCORE if source == 0 else _first_of(source)
+            x[known, number] = of_source[place[known]]
+            ranks = np.full(len(of_source), _LOWEST_RANK - 1)
+            ranks[best[source]] = np.arange(best.shape[1])
+            x[:, number + 1] = -np.log(_LOWEST_RANK)
+            x[known, number + 1] = -np.log1p(ranks[place[known]])
+            if source > 0 and best.size:
+                x[known, number + 2] = x[known, number] - of_source[best[source, 0]]
         x[:, _RELATIVE] = x[:, _SCORE] / highest
-        self._family(concepts, scores, x)
+        self._family(concepts, first, x)
         if len(near):
             at = np.searchsorted(near, concepts)
             at[at == len(near)] = 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from solvers.core.model import Contributions
@@ -22,25 +20,13 @@ from solvers.metrics.ranking import Ranking
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
 from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.subjects.answers import Calibration, set_size
-from solvers.subjects.candidates import BY_NAME, LEARNT, Candidates, Counts, Row
+from solvers.subjects.candidates import BY_NAME, Candidates, Counts, Row, learnt_numbers
 from solvers.subjects.hat_basis import HatBasis
+from solvers.subjects.sources import SCORERS
+from solvers.subjects.sources.source import Scorer
 
 _ROWS = 64
 _MOST_ALIKE = 1000
-
-
-class Machine(NamedTuple):
-    """A kernel machine over concepts: ``s(x) = A' (X x)``.
-
-    Attributes
-    ----------
-    X : csr_matrix of float32, shape (n_support, n_terms)
-        Rows of length one.
-    A : float16 array, shape (n_support, n_learnt)
-    """
-
-    X: sp.csr_matrix
-    A: NDArray[np.float16]
 
 
 class SubjectModel(ClosedSetModel):
@@ -56,7 +42,7 @@ class SubjectModel(ClosedSetModel):
     n_features : int
         Where texts have no names, those of ``names`` are not there.
     names : NameBlock
-    machine : Machine
+    sources : sequence of Scorer
     candidates : Candidates
     counts : Counts
         Of all training rows, in one fold.
@@ -73,7 +59,7 @@ class SubjectModel(ClosedSetModel):
         tree: Taxonomy,
         n_features: int,
         names: NameBlock,
-        machine: Machine,
+        sources: Sequence[Scorer],
         candidates: Candidates,
         counts: Counts,
         basis: HatBasis,
@@ -81,7 +67,7 @@ class SubjectModel(ClosedSetModel):
         calibration: Calibration,
     ) -> None:
         self.tree, self.classes, self.n_features = tree, tree.names, n_features
-        self.names, self.machine, self.candidates = names, machine, candidates
+        self.names, self.sources, self.candidates = names, tuple(sources), candidates
         self.counts, self.basis, self.w, self.calibration = counts, basis, w, calibration
         self._flat = not (tree.parent >= 0).any()
 
@@ -89,10 +75,6 @@ class SubjectModel(ClosedSetModel):
     def learnt(self) -> frozenset[int]:
         """The concepts that some training row has."""
         return frozenset(self.candidates.learnt.tolist())
-
-    @cached_property
-    def _coefficients(self) -> NDArray[np.float32]:
-        return np.asarray(self.machine.A, np.float32)
 
     @cached_property
     def _totals(self) -> tuple[Ints, Ints, Ints]:
@@ -161,15 +143,15 @@ class SubjectModel(ClosedSetModel):
                 continue
             gains = self.basis.transform(row.numbers[at])[0].astype(np.float64) * self.w * self.calibration.slope[seen]
             by_number = np.bincount(self.basis.owners(), gains)
-            of_terms = sum(by_number[number] for number in LEARNT)
             of_name = sum(by_number[number] for number in BY_NAME)
-            rest = float(by_number.sum()) - of_terms - of_name
+            rest = float(by_number.sum()) - of_name
+            for source, scorer in enumerate(self.sources):
+                shares = self._shares(scorer, terms, concept)
+                if shares is not None:
+                    of_terms = by_number[learnt_numbers(source)].sum()
+                    parts[indices < self.names.first] += sign * of_terms * shares
+                    rest -= of_terms
             intercept += sign * (rest + float(self.calibration.offset[seen]))
-            shares = self._shares(terms, concept)
-            if shares is None:
-                intercept += sign * of_terms
-            else:
-                parts[indices < self.names.first] += sign * of_terms * shares
             first = self.names.first + N_COLUMNS * concept
             if first in place:
                 parts[place[first]] += sign * of_name
@@ -186,8 +168,7 @@ class SubjectModel(ClosedSetModel):
     ) -> SubjectModel:
         """The same machine and ranker over other concepts.
 
-        The kernel machine is linear in the labels of its rows, so a concept that takes the place of several has the sum
-        of their coefficients.
+        A concept that takes the place of several is scored as its sources merge them.
         """
         counts = self.counts.moved(new_of_old, tree.n_nodes)
         if rows is not None:
@@ -196,23 +177,21 @@ class SubjectModel(ClosedSetModel):
         places = new_of_old[self.candidates.learnt]
         kept = places >= 0
         learnt, of = np.unique(places[kept], return_inverse=True)
-        shape = (int(kept.sum()), len(learnt))
-        merged = sp.csr_matrix((np.ones(len(of), np.float32), (np.arange(len(of)), of)), shape=shape)
-        machine = Machine(self.machine.X, np.asarray(self._coefficients[:, kept] @ merged).astype(np.float16))
+        sources = [scorer.merged(kept, of) for scorer in self.sources]
         n_best, n_alike = min(self.candidates.n_best, len(learnt)), self.candidates.n_alike
         candidates = Candidates(learnt, tree.parent, sp.csr_matrix(names.alike[learnt]), n_best, n_alike)
         n_features = names.first + N_COLUMNS * names.n_concepts + 1
         kept_parts = self.basis, self.w, self.calibration
-        model = SubjectModel(tree, n_features, names, machine, candidates, counts, *kept_parts)
+        model = SubjectModel(tree, n_features, names, sources, candidates, counts, *kept_parts)
         model.report, model.record, model.set_reliability = self.report, self.record, self.set_reliability
         return model
 
-    def _shares(self, terms: sp.csr_matrix, concept: int) -> Floats | None:
-        """The share of each term in the machine's score of a concept; None where there is no such score."""
+    def _shares(self, scorer: Scorer, terms: sp.csr_matrix, concept: int) -> Floats | None:
+        """The share of each term in the scorer's score of a concept; None where there is no such score."""
         at = int(np.searchsorted(self.candidates.learnt, concept))
         if at == len(self.candidates.learnt) or self.candidates.learnt[at] != concept:
             return None
-        parts = (self.machine.X[:, terms.indices].T @ self._coefficients[:, at]).astype(np.float64) * terms.data
+        parts = scorer.parts(terms, at)
         total = float(parts.sum())
         return parts / total if abs(total) > 1e-3 * np.abs(parts).sum() else None
 
@@ -225,12 +204,11 @@ class SubjectModel(ClosedSetModel):
         given, matches = self.names.split(X)
         terms = unit_rows(given)
         found = []
-        products = np.asarray((self.machine.X @ terms.toarray().astype(np.float32).T).T)
-        scores = products @ self._coefficients
+        scores = np.stack([scorer.scores(terms) for scorer in self.sources])
         for i in range(X.shape[0]):
             here = slice(matches.indptr[i], matches.indptr[i + 1])
             found.append(
-                (terms[i], self.candidates.row(scores[i], matches.indices[here], matches.data[here], self._totals))
+                (terms[i], self.candidates.row(scores[:, i], matches.indices[here], matches.data[here], self._totals))
             )
         return found
 
@@ -250,22 +228,23 @@ class SubjectModel(ClosedSetModel):
         return own
 
     def arrays(self) -> dict[str, Array]:
-        machine, alike, chosen = self.machine, self.candidates.alike, self.candidates
+        alike, chosen = self.candidates.alike, self.candidates
         parts: dict[str, Mapping[str, Array]] = {
             "names": self.names.arrays(),
-            "support": {"data": machine.X.data, "indices": machine.X.indices, "indptr": machine.X.indptr},
             "alike": {"data": alike.data, "indices": alike.indices, "indptr": alike.indptr},
             "counts": {"has": self.counts.has, "names": self.counts.names, "both": self.counts.both},
             "basis": self.basis.arrays(),
             "calibration": {name: np.atleast_1d(each) for name, each in self.calibration._asdict().items()},
         }
+        for number, scorer in enumerate(self.sources):
+            parts[f"source{number}"] = scorer.arrays()
         sizes = np.array([chosen.n_best, chosen.n_alike])
         if self.set_reliability is not None:
             parts["set_reliability"] = self.set_reliability.arrays()
         own: dict[str, Array] = {
             "parent": self.tree.parent,
             "learnt": chosen.learnt,
-            "A": machine.A,
+            "sources": np.array([scorer.kind for scorer in self.sources]),
             "w": self.w,
             "sizes": sizes,
         }
@@ -282,9 +261,15 @@ class SubjectModel(ClosedSetModel):
     def _from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> SubjectModel:
         tree = stored_arrays.tree(classes, np.asarray(arrays["parent"]))
         names = NameBlock.from_arrays(part_of(arrays, "names"))
-        learnt, A = np.asarray(arrays["learnt"]), np.asarray(arrays["A"])
+        learnt = np.asarray(arrays["learnt"])
         stored_arrays.require_ascending("learnt", learnt, tree.n_nodes)
-        X = stored_arrays.sparse(part_of(arrays, "support"), A.shape[0], names.first)
+        if "sources" in arrays:
+            kinds = np.asarray(arrays["sources"]).tolist()
+            stored = [(SCORERS[kind], part_of(arrays, f"source{number}")) for number, kind in enumerate(kinds)]
+        else:  # the one source of earlier versions
+            support = {name: arrays[name] for name in arrays if name == "A" or name.startswith("support.")}
+            stored = [(SCORERS["kernel"], support)]
+        sources = [scorer.from_arrays(given, len(learnt), names.first) for scorer, given in stored]
         alike = stored_arrays.sparse(part_of(arrays, "alike"), len(learnt), tree.n_nodes)
         counts = Counts(*(np.asarray(part_of(arrays, "counts")[name]) for name in ("has", "names", "both")))
         basis = HatBasis.from_arrays(part_of(arrays, "basis"))
@@ -295,7 +280,7 @@ class SubjectModel(ClosedSetModel):
         calibration = Calibration(slope, offset, floor, float(np.ravel(kept["kappa"])[0]))
         n_best, n_alike = (int(each) for each in arrays["sizes"])
         _require("names", names.n_concepts == tree.n_nodes and 0 < names.first <= n_features)
-        _require("A", A.shape == (X.shape[0], len(learnt)))
+        _require("sources", len(sources) > 0)
         _require("sizes", 0 <= n_best <= len(learnt) and 0 <= n_alike <= tree.n_nodes + _MOST_ALIKE)
         for count in (counts.has, counts.names, counts.both):
             valid = count.shape == (1, tree.n_nodes) and count.min() >= 0
@@ -304,7 +289,7 @@ class SubjectModel(ClosedSetModel):
         for each in (slope, offset, floor):
             _require("calibration", each.shape == (2,))
         candidates = Candidates(learnt, tree.parent, alike, n_best, n_alike)
-        model = cls(tree, n_features, names, Machine(X, A), candidates, counts, basis, w, calibration)
+        model = cls(tree, n_features, names, sources, candidates, counts, basis, w, calibration)
         held_out = part_of(arrays, "set_reliability")
         model.set_reliability = SetReliability.from_arrays(held_out) if held_out else None
         return model

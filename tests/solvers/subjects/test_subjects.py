@@ -15,12 +15,12 @@ from solvers.labels.name_block import N_COLUMNS, NameBlock
 from solvers.labels.taxonomy import Taxonomy
 from solvers.methods import subjects
 from solvers.methods.subjects import Subjects, SubjectsParams
-from solvers.subjects import ridge
 from solvers.subjects.answers import set_size
 from solvers.subjects.candidates import Counts
 from solvers.subjects.lexicon import Lexicon, Name
 from solvers.subjects.name_columns import MatchRows, alike_names
 from solvers.subjects.ranker import Lists, logistic_steps, softmax_steps
+from solvers.subjects.sources import ridge
 
 
 def lists(seed: int = 0, rows: int = 12, each: int = 9, d: int = 5) -> Lists:
@@ -214,7 +214,8 @@ def test_more_rows_than_a_matrix_of_all_may_have_are_learnt_by_landmarks(
     monkeypatch.setattr(subjects, "_MOST_RANKED", 90)
     monkeypatch.setattr(subjects, "_MOST_LANDMARKS", 10)
     model = trained(training)
-    assert model.machine.X.shape[0] == model.machine.A.shape[0] == 10
+    kernel = model.sources[0]
+    assert kernel.X.shape[0] == kernel.A.shape[0] == 10
     assert whole.labels is not None
     first = np.argsort(-model.scores(whole.X[120:]), axis=1)[:, :2]
     assert np.take_along_axis(whole.labels[120:].toarray(), first, axis=1).mean() > 0.9
