@@ -17,7 +17,7 @@ learns from some of the rows.
 Without the names of concepts the candidates are those that the sources score best.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -48,9 +48,11 @@ _PLAIN_STRENGTH, _PLAIN_STEPS, _LEAST_DEVIATION = 1e-3, 4, 0.15
 _MOST_ALIKE, _MOST_BEST = 40, 80
 # rows of a machine over all of them, landmarks of one over some, and rows that the ranker learns from
 _MOST_EXACT, _MOST_LANDMARKS, _LEAST_LANDMARKS, _MOST_RANKED = 20_000, 5_000, 200, 10_000
-# terms of all rows times concepts with rows, up to which binary machines are trained: a minute or so for each pass
-_MOST_PRODUCTS = 4e10
+# terms of all rows times concepts with rows, up to which binary machines are trained, four times: half a minute each
+_MOST_PRODUCTS = 2e10
 _RANKED_TAG = 2
+# of the whole training, estimates: until the sources have learnt, and until rows are scored
+_LEARNT_SHARE, _PREPARED_SHARE = 0.4, 0.9
 
 
 class SubjectsParams(Params):
@@ -70,7 +72,7 @@ class SubjectsParams(Params):
         min_length=1,
         max_length=2,
         description="Machines whose scores the ranker combines. The default is kernel_ridge and, where the non-zero "
-        "features of all rows times the concepts with rows are at most 4e10 and memory is enough, binary_machines.",
+        "features of all rows times the concepts with rows are at most 2e10 and memory is enough, binary_machines.",
     )
     n_candidates: int = Field(
         default=80, ge=2, le=1000, description="Candidates of a row that the ranker is trained on."
@@ -114,16 +116,21 @@ class Subjects(Solver[SubjectsParams]):
     handles = Handles(flat=False, tree=True, multilabel=True)
     uses_names = True
     Params = SubjectsParams
+    # what was made last, and of which problem
+    _made: tuple[Problem, _Prepared] | None = None
 
     def steps(self, problem: Problem, state: State | None = None) -> Iterator[Step]:
-        """A step without a bound when scores and candidates are there, then one after each of Newton's."""
+        """Steps without a bound while sources learn and rows are scored, then one after each of Newton's."""
         self.admit(problem)
         self.check_features(problem)
         self.check_memory(problem.n_samples, problem.n_features, problem.n_classes)
-        if state is None:
-            yield Step(
-                0, np.nan, np.nan, np.nan, False, {"w": np.empty(0), "epoch": np.zeros(1, np.int64)}, fraction=0.0
-            )
+        if state is None or not len(state["w"]):
+            # a resumed training prepares again, and has said so before
+            said = -1 if state is None else int(state["epoch"][-1])
+            for number, fraction in enumerate(self._preparing(problem)):
+                if number > said:
+                    unfitted = {"w": np.empty(0), "epoch": np.array([0, number])}
+                    yield Step(0, np.nan, np.nan, np.nan, False, unfitted, fraction=fraction)
         lists = self._prepared(problem).lists
         w = None if state is None or len(state["w"]) != lists.phi.shape[1] else np.asarray(state["w"])
         begun = 0 if w is None or state is None else int(state["epoch"][0]) + 1
@@ -190,24 +197,32 @@ class Subjects(Solver[SubjectsParams]):
 
     def _prepared(self, problem: Problem) -> _Prepared:
         """Scores, counts, candidates and their numbers; the same for the same problem, made once."""
-        kept = getattr(self, "_made", None)
-        if kept is None or kept[0] is not problem:
-            kept = (problem, self._prepare(problem))
-            self._made = kept
-        return kept[1]
+        if self._made is None or self._made[0] is not problem:
+            for _ in self._preparing(problem):
+                pass
+        assert self._made is not None
+        return self._made[1]
 
-    def _prepare(self, problem: Problem) -> _Prepared:
+    def _preparing(self, problem: Problem) -> Iterator[float]:
+        """Prepare; the share of it that is done, after each source and each fold."""
+        yield 0.0
         names = problem.names or NameBlock(problem.n_features, problem.tree.n_nodes, _nothing(problem.tree.n_nodes))
         given, matches = names.split(problem.X)
         terms = unit_rows(given)
         Y = sp.csr_matrix(own_labels(problem.label_sets(), problem.tree.parents).astype(np.int8))
         fold = self._folds(problem.n_samples)
         learnt = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
-        machines = self._learnt(terms, sp.csr_matrix(Y[:, learnt]), problem.weights, fold)
+        chosen, m = self._sources(terms, len(learnt)), self._n_landmarks(problem.n_samples, len(learnt))
+        strength, own = self.params.machine_regularization, sp.csr_matrix(Y[:, learnt])
+        task = Task(terms, own, problem.weights, fold, m, strength, self.seed, self.threads)
+        machines: list[Learnt] = []
+        for name in chosen:
+            machines.append(SOURCES[name](task))
+            yield _LEARNT_SHARE * len(machines) / len(chosen)
         counts = Counts.from_labels(Y, names.named(matches), fold)
         n_best = min(_MOST_BEST, len(learnt))
         candidates = Candidates(learnt, problem.tree.parent, sp.csr_matrix(names.alike[learnt]), n_best, _MOST_ALIKE)
-        numbers, true, begin, missed, others = self._pairs(candidates, machines, matches, counts, Y, fold)
+        numbers, true, begin, missed, others = yield from self._pairs(candidates, machines, matches, counts, Y, fold)
         kept = _chosen(numbers, true, begin, self.params.n_candidates)
         sizes = np.add.reduceat(kept.astype(np.int64), begin[:-1])
         numbers, true = numbers[kept], true[kept]
@@ -216,7 +231,8 @@ class Subjects(Solver[SubjectsParams]):
         total = Counts(*(each.sum(axis=0, keepdims=True) for each in (counts.has, counts.names, counts.both)))
         seen = (numbers[:, SEEN] > 0).astype(np.int64)
         scorers = tuple(machine.scorer for machine in machines)
-        return _Prepared(names, scorers, candidates, total, basis, lists, seen, missed, others)
+        prepared = _Prepared(names, scorers, candidates, total, basis, lists, seen, missed, others)
+        self._made = problem, prepared
 
     def _ranked(self, n: int) -> Ints:
         """The rows that the ranker learns from, ascending."""
@@ -224,17 +240,13 @@ class Subjects(Solver[SubjectsParams]):
             return np.arange(n)
         return np.sort(np.random.default_rng([self.seed, _RANKED_TAG]).permutation(n)[:_MOST_RANKED])
 
-    def _learnt(self, terms: sp.csr_matrix, Y: sp.csr_matrix, weights: Floats, fold: Ints) -> list[Learnt]:
-        """What the sources have learnt of the concepts with training rows."""
-        (n, d), k = terms.shape, Y.shape[1]
-        chosen = self.params.sources
-        if chosen is None:
-            needed = binary_machines.bytes_needed(n, d, k) + self._list_bytes(n)
-            pays = terms.nnz * k <= _MOST_PRODUCTS and self._may_have_binary(needed)
-            chosen = ["kernel_ridge", "binary_machines"] if pays else ["kernel_ridge"]
-        m, strength = self._n_landmarks(n, k), self.params.machine_regularization
-        task = Task(terms, Y, weights, fold, m, strength, self.seed, self.threads)
-        return [SOURCES[name](task) for name in chosen]
+    def _sources(self, terms: sp.csr_matrix, n_learnt: int) -> Sequence[str]:
+        """The names of the sources, the first of which has scores that likeness of names is weighted by."""
+        if self.params.sources is not None:
+            return self.params.sources
+        needed = binary_machines.bytes_needed(*terms.shape, n_learnt) + self._list_bytes(terms.shape[0])
+        pays = terms.nnz * n_learnt <= _MOST_PRODUCTS and self._may_have_binary(needed)
+        return ("kernel_ridge", "binary_machines") if pays else ("kernel_ridge",)
 
     def _pairs(
         self,
@@ -244,15 +256,17 @@ class Subjects(Solver[SubjectsParams]):
         counts: Counts,
         Y: sp.csr_matrix,
         fold: Ints,
-    ) -> tuple[NDArray[np.float32], Bools, Ints, Ints, Ints]:
+    ) -> Generator[float, None, tuple[NDArray[np.float32], Bools, Ints, Ints, Ints]]:
         """The numbers of all pairs, which are true, where rows begin, and the numbers of pairs that are no candidates.
 
-        Of these, first those that are true: of concepts that no other fold has, and of others.
+        Of these, first those that are true: of concepts that no other fold has, and of others. After each fold the
+        share of the preparation that is done.
         """
         ranked = self._ranked(len(fold))
         numbers: list[tuple[int, NDArray[np.float32], Bools]] = []
         missed, others = np.zeros(2, np.int64), np.zeros(2, np.int64)
-        for number in range(int(fold.max()) + 1):
+        n_folds = int(fold.max()) + 1
+        for number in range(n_folds):
             rows = ranked[fold[ranked] == number]
             if not len(rows):
                 continue
@@ -268,6 +282,7 @@ class Subjects(Solver[SubjectsParams]):
                 left_out = np.setdiff1d(own, row.concepts)
                 missed += np.bincount(seen[left_out], minlength=2)
                 others += n_seen - np.bincount(seen[np.union1d(own, row.concepts)], minlength=2)
+            yield _LEARNT_SHARE + (_PREPARED_SHARE - _LEARNT_SHARE) * (number + 1) / n_folds
         numbers.sort(key=lambda each: each[0])
         sizes = [len(each[2]) for each in numbers]
         true = np.concatenate([each[2] for each in numbers])
