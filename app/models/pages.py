@@ -55,10 +55,15 @@ def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = 
     newest = versions if page_token is None else models.version_page(session, ref, PAGE_SIZE)
     unconverged = {each.version: each.unconverged for each in newest.items if each.unconverged is not None}
     measured = [version for version in versions.items if "test" in version.metrics]
+    # files are coded by the version that programs use, if there is one
+    in_use = {alias.name: alias.version for alias in model.aliases}
+    coding = in_use.get("production", model.versions[0] if model.versions else 0)
+    workspace = request.state.key.workspace
     return render(
         request,
         "model.html",
         model=model,
+        coding=coding,
         versions=versions,
         unconverged=unconverged,
         movable={alias.name for alias in model.aliases if aliases.may_move(session, alias.name)},
@@ -67,10 +72,8 @@ def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = 
         feedback=reported,
         rules=again,
         extensions=EXTENSIONS,
-        has_probabilities=bool(model.versions)
-        and thresholds.are_kept(request.app.state.models, request.state.key.workspace, model.id, model.versions[0]),
-        are_sets=bool(model.versions)
-        and answers.are_sets(request.app.state.models, request.state.key.workspace, model.id, model.versions[0]),
+        has_probabilities=coding > 0 and thresholds.are_kept(request.app.state.models, workspace, model.id, coding),
+        are_sets=coding > 0 and answers.are_sets(request.app.state.models, workspace, model.id, coding),
         call=call,
     )
 

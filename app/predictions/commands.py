@@ -353,6 +353,8 @@ def _answer_rows(
         raise typer.BadParameter(f"ends with none of {', '.join(_FORMATS)}", param_hint="output")
     if not output.parent.is_dir():  # checked before the job is made, not after it
         raise typer.BadParameter(f"folder not found: {output.parent}", param_hint="output")
+    if output.exists() and Path(rows).is_file() and output.samefile(rows):
+        raise typer.BadParameter(f"{output} is the file of rows; name another file", param_hint="output")
     request = build_request(BatchPredictRequest, given)
     request |= {name: value for name, value in own.items() if value is not None}
     columns = {name: value for name, value in given.items() if name in _COLUMNS and value is not None}

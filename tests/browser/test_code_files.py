@@ -55,6 +55,31 @@ def test_a_file_is_coded_on_the_models_page(
     assert not _temporary(client)
 
 
+def test_a_file_is_coded_by_the_version_in_production_unless_another_is_chosen(
+    page: Any, client: Client, service: Service, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text\na ripe apple\n")
+    labels = service.url + "/models/labels-of-foods"
+    client.train("foods", "labels-of-foods", "centroids").wait()
+    client.train("foods", "labels-of-foods", "centroids").wait()
+    page.goto(labels)
+    version = page.locator("#code").get_by_label("Version")
+    assert version.locator("option:checked").inner_text() == "2 (latest)"
+    client.models.set_alias("labels-of-foods", "production", 1)
+    page.goto(labels)
+    assert version.locator("option:checked").inner_text() == "production (version 1)"
+    for choice, number in (("production (version 1)", 1), ("2 (latest)", 2)):
+        version.select_option(label=choice)
+        page.locator("#code input[type=file]").set_input_files(str(rows))
+        page.locator("#code [data-expected]", has_text="1 rows.").wait_for(timeout=PATIENCE_MS)
+        page.locator("#code").get_by_role("button", name="Code").click()
+        page.locator("#code").get_by_role("link", name="Download").wait_for(timeout=PATIENCE_MS)
+        (job, *_) = client.jobs.list(kind="predict").items
+        assert job.result is not None
+        assert job.result.version == number
+
+
 def _temporary(client: Client) -> list[str]:
     return [each.name for each in client.datasets.list().items if each.name.startswith("coding-")]
 

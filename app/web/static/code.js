@@ -18,7 +18,7 @@ const LOOK_MILLISECONDS = 500;
 let sent = null;
 
 const pause = () => new Promise((resolve) => { setTimeout(resolve, LOOK_MILLISECONDS); });
-const request = () => ({ kind: "predict", model: form.dataset.model, dataset: sent.id, ...(precision.value ? { min_precision: Number(precision.value) / 100, sure_level: "leaves" } : {}) });
+const request = () => ({ kind: "predict", model: form.dataset.model, ...JSON.parse(form.elements.version.value), dataset: sent.id, ...(precision.value ? { min_precision: Number(precision.value) / 100, sure_level: "leaves" } : {}) });
 
 async function forget(keepalive = false) {
   const old = sent;
@@ -63,19 +63,19 @@ async function show() {
 
 // What the plan of a coding job says; an answer that comes after another file was chosen is dropped.
 async function plan() {
-  const [dataset, wanted] = [sent, precision.value];
+  const [dataset, wanted, version] = [sent, precision.value, form.elements.version.value];
   precision.setCustomValidity(wanted && Number(wanted) < 1 ? "Enter a percentage, such as 95 for 0.95." : "");
   wrong.replaceChildren();
   expected.textContent = "";
   if (!form.reportValidity() || !dataset) return;
   try {
     const { n_rows: total, sure } = await call("POST", "/jobs/plan", request());
-    if (dataset !== sent || wanted !== precision.value) return;
+    if (dataset !== sent || wanted !== precision.value || version !== form.elements.version.value) return;
     if (!sure) expected.textContent = `${number(total)} rows.`;
     else if (sure.threshold === null || sure.threshold === undefined) expected.textContent = `${number(total)} rows. No label will be sure: on held-out rows no threshold reached this precision.`;
     else expected.textContent = `${number(total)} rows. About ${number(sure.n_sure)} (${percent(sure.answered ?? 0)}) will have a sure label, right in ${percent(sure.precision ?? 0)} of held-out rows.`;
   } catch (error) {
-    if (dataset !== sent || wanted !== precision.value) return;
+    if (dataset !== sent || wanted !== precision.value || version !== form.elements.version.value) return;
     wrong.replaceChildren(faults(error));
   }
 }
@@ -136,7 +136,7 @@ async function ended(started) {
 async function opened(job, asked) {
   const name = form.elements.review?.value.trim();
   if (!name) return null;
-  const answered = asked.format === "parquet" ? job : await ended(await call("POST", "/jobs", { ...asked, version: job.result.version, format: "parquet", bom: false }));
+  const answered = asked.format === "parquet" ? job : await ended(await call("POST", "/jobs", { ...asked, alias: undefined, version: job.result.version, format: "parquet", bom: false }));
   return call("POST", "/reviews", { name, job: answered.id, sure_share: Number(form.elements.sure_share.value) / 100 });
 }
 
@@ -183,6 +183,7 @@ form.addEventListener("submit", async (event) => {
 file.addEventListener("change", chosen);
 columns.addEventListener("change", chosen);
 precision.addEventListener("change", plan);
+form.elements.version.addEventListener("change", plan);
 acceptDrops(drop, file, chosen);
 // rows of a file that was chosen and not coded
 addEventListener("pagehide", () => { if (!button.disabled) forget(true); });

@@ -45,6 +45,22 @@ def test_a_folder_that_is_not_there_is_told_before_a_job_is_made(
     assert job.asked == []
 
 
+@pytest.mark.parametrize("command", ["code", "predict-dataset"])
+def test_a_file_of_rows_is_not_overwritten_by_its_answers(
+    command: str, job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("text\nan apple\n")
+    link = tmp_path / "link.csv"
+    link.symlink_to(file)
+    for output in (file, link):
+        given = [str(file), str(output)] if command == "predict-dataset" else [str(file), "--output", str(output)]
+        assert status_of(monkeypatch, command, "topics", *given) == 2
+        assert "is the file of rows" in " ".join(capsys.readouterr().err.split())
+    assert file.read_text() == "text\nan apple\n"
+    assert job.asked == []
+
+
 def test_a_dataset_is_predicted_into_a_file(
     job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
