@@ -26,7 +26,8 @@ os.environ |= {
     "POLYMARGIN_MAX_ATTEMPTS": "9",
 }
 
-import hashlib  # noqa: E402 - what is above decides what it finds
+import gc  # noqa: E402 - what is above decides what it finds
+import hashlib  # noqa: E402
 import shutil  # noqa: E402
 import subprocess  # noqa: E402
 import traceback  # noqa: E402
@@ -36,6 +37,9 @@ from typing import Any  # noqa: E402
 from crash_work import bits, found_wrong, take_up, work  # noqa: E402
 from sqlalchemy import Engine, create_engine, delete, insert, select  # noqa: E402
 from sqlalchemy.engine.default import DefaultDialect  # noqa: E402
+
+sys.path.append(str(Path(__file__).parents[1]))
+from statements import share_statements  # noqa: E402
 
 from app import logs  # noqa: E402
 from app.config import settings  # noqa: E402
@@ -202,8 +206,10 @@ def _engine(url: str) -> Engine:
 
 def main() -> None:
     logs.configure("error")
+    # children find compiled functions and statements in memory
+    share_statements()
+    gc.disable()
     begin_anew()
-    # children find the compiled functions in memory
     work(lambda _: None)
     print(json.dumps({"at": 0, "wrong": found_wrong([]), "bits": bits()}), flush=True)
     Boundaries().pass_all()

@@ -1,6 +1,9 @@
 """How a worker starts."""
 
+import gc
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +12,8 @@ import pytest
 
 from app.config import settings
 from app.store import db, migrate
-from workers.main import upgrade_database
+from workers import main
+from workers.pool import upgrade_database
 
 
 def test_a_worker_that_starts_while_the_database_is_locked_waits_for_it(
@@ -32,3 +36,14 @@ def test_a_worker_that_starts_while_the_database_is_locked_waits_for_it(
         upgrade_database()
     assert waits == [7, 7]
     assert migrate.current(settings().sqlalchemy_url) == migrate.newest()
+
+
+def test_what_is_imported_is_never_collected_and_what_jobs_leave_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import sys, workers.main; sys.exit('workers.pool' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    seen = []
+    monkeypatch.setattr(
+        "workers.pool.run_pool", lambda *pool: seen.append((*pool, gc.isenabled(), gc.get_freeze_count() > 0))
+    )
+    main.main("general", 1)
+    assert seen == [("general", 1, True, True)]
