@@ -192,6 +192,11 @@ class JobResult(BaseModel):
         default=None, description="For predictions with a threshold or a precision: number of rows with a sure label."
     )
     columns: list[str] | None = Field(default=None, description="Columns of the file of predictions, in order.")
+    n_trained_on: int | None = Field(
+        default=None,
+        description="For prediction jobs: number of rows whose content is that of a row in the version's training "
+        "data. Absent if those rows are no longer there.",
+    )
     trial: int | None = Field(
         default=None, description="For a tuning: number of the trial whose settings the version has."
     )
@@ -211,7 +216,8 @@ class JobResult(BaseModel):
     warning: str | None = Field(
         default=None,
         description="For a training: that the model learnt nothing from the features, and what to check. For "
-        "corrections: the labels that the dataset did not have before. Absent if there is nothing to warn about.",
+        "corrections: the labels that the dataset did not have before. For predictions: how many rows are in the "
+        "training data. Absent if there is nothing to warn about.",
     )
 
 

@@ -390,6 +390,8 @@ def _show_answered(job: Job, output: Path, n_bytes: int) -> None:
     if result is not None and result.sure is not None:
         for line in sure_sentences(result.sure):
             console(json=False).print(line)
+    if result is not None and result.warning is not None:
+        console(json=False).print(f"Warning: {result.warning}", markup=False)
     console(json=False).print(f"{None if result is None else result.n_rows} rows, {n_bytes} bytes: {output}")
 
 

@@ -141,11 +141,11 @@ async function opened(job, asked) {
 }
 
 function result(job, review) {
-  const { n_rows: total, sure } = job.result;
+  const { n_rows: total, sure, warning } = job.result;
   const link = element("a", { class: "button primary", href: `${prefix}/jobs/${job.id}/predictions`, download: "" }, "Download");
   const text = sure ? `${number(sure.n_sure)} of ${number(total)} rows have a sure label${sure.n_broader ? `; ${number(sure.n_broader)} more have a broader sure node only` : ""}. ` : `${number(total)} rows are coded. `;
   const queue = review ? element("a", { class: "button", href: `/reviews/${encodeURIComponent(review.name)}` }, `Review ${number(review.n_rows)} ${review.n_rows === 1 ? "row" : "rows"}`) : null;
-  return [text, link, queue].filter(Boolean);
+  return [text, warning ? `${warning}. ` : null, link, queue].filter(Boolean);
 }
 
 form.addEventListener("submit", async (event) => {

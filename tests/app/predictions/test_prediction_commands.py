@@ -23,7 +23,8 @@ JOB = {
     "started_at": None,
     "finished_at": None,
 }
-DONE = JOB | {"state": "succeeded", "result": {"model": "topics", "version": 3, "predictions": "p1", "n_rows": 2}}
+RESULT = {"model": "topics", "version": 3, "predictions": "p1", "n_rows": 2, "warning": "1 of 2 rows are known"}
+DONE = JOB | {"state": "succeeded", "result": RESULT}
 FILE = b"row,label\n0,a\n1,b\n"
 
 
@@ -53,7 +54,9 @@ def test_a_dataset_is_predicted_into_a_file(
         status_of(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--top-k", "3", "--version", "3") == 0
     )
     assert file.read_bytes() == FILE
-    assert "2 rows" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "2 rows" in out
+    assert "Warning: 1 of 2 rows are known" in out
     asked = json.loads(job.asked[0].body)
     assert {name: asked[name] for name in ("kind", "format", "top_k", "version")} == {
         "kind": "predict", "format": "csv", "top_k": 3, "version": 3
