@@ -145,7 +145,7 @@ def of_job(session: Session, job_id: str, name: str | None = None) -> Prediction
     except FileNotFoundError:
         raise NotFound("the predictions have expired; submit the job again") from None
     version = (job.result or {}).get("version")
-    by_whom = (job.kind,) if version is None else (job.request["model"], str(version))
-    rows = (name or dataset.name,) if name or dataset is not None else ()
-    parts = (*rows, *by_whom, *(() if rows else (job.id[:8],)))
+    by_whom = [job.kind] if version is None else [job.request["model"], str(version)]
+    rows = name if name is not None or dataset is None else dataset.name
+    parts = [*by_whom, job.id[:8]] if rows is None else [rows, *by_whom]
     return PredictionFile(path, MEDIA_TYPES[format], f"{'-'.join(parts)}.{format}")

@@ -25,7 +25,8 @@ _LEAKING = 0.5
 _DOMINANT = 0.95
 _TOLD_APART = 0.65
 _OTHER_SHARES = 0.1
-_SECOND_LANGUAGE = 0.1
+# share of the texts from which on a language is many texts' own
+MANY_TEXTS = 0.1
 _SHORTEST_NAME = 3
 
 
@@ -190,7 +191,7 @@ def _of_languages(found: Languages) -> Iterator[tuple[str, str]]:
             "the language of the texts is not clear, as with short texts in several languages, names or codes: stems "
             "and stop words cannot be checked against it; set text.language where its letter case matters (tr, az, lt)",
         )
-    many = [each for each in found.shares if each.share >= _SECOND_LANGUAGE and each.language != "other"]
+    many = [each for each in found.shares if each.share >= MANY_TEXTS and each.language != "other"]
     if len(many) > 1:
         named = ", ".join(f"{each.language} {each.share:.0%}" for each in many)
         yield (

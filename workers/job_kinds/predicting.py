@@ -15,8 +15,10 @@ from sqlalchemy.orm import Session
 from threadpoolctl import threadpool_limits
 
 from app.datasets import versions as dataset_versions
+from app.datasets.statistics_schemas import Languages
 from app.errors import InvalidInput
 from app.evaluations.schemas import Part
+from app.features.language_detection import is_among
 from app.features.named_text import OF_TABLES
 from app.formats.label_sets import separator_for
 from app.formats.labels import PARTS
@@ -31,6 +33,7 @@ from app.predictions.sure_answers import Used, promise
 from app.store.cache import cached_corpus
 from app.store.corpus import Corpus
 from app.store.files import Files, files
+from app.store.row_checks import MANY_TEXTS
 from workers.job_kinds.answer_files import Answers
 from workers.job_kinds.answer_writers import Inputs, Layout, join, renamed, write_part
 from workers.phases.trained_rows import n_trained_on
@@ -60,6 +63,8 @@ def predict(context: JobContext) -> None:
     context.phase("saving", at_once=False, fraction=1.0 - _JOINING)
     sure = None if answers.used is None else sure_rows(loaded, request, answers.used, parts)
     n_trained = n_trained_on(context, store, version, corpus, rows)
+    warnings = [trained_on_sentence(n_trained, len(rows))] if n_trained else []
+    warnings += unseen_languages(loaded, dataset.statistics.get("languages"))
     found = context.read(lambda session: inputs.sources(session, str(lease.dataset_id), request.dataset_version or 1))
     read = [lease.dataset_id, loaded.version.dataset]
     separator = context.read(lambda session: batch_predictions.separator(session, read))
@@ -92,7 +97,7 @@ def predict(context: JobContext) -> None:
             "columns": [*(() if given is None else given.names), *columns],
             "sure": None if sure is None else sure.model_dump(mode="json"),
             "n_trained_on": n_trained,
-            "warning": trained_on_sentence(n_trained, len(rows)) if n_trained else None,
+            "warning": ". ".join(warnings) or None,
         }
 
     context.succeed(finish)
@@ -215,6 +220,20 @@ def trained_on_sentence(n_trained: int, n_rows: int) -> str:
         f"{n_trained:,} of {counted(n_rows, 'row', 'is/are')} in the training data of this version: how often its "
         "answers there are right says nothing about new rows"
     )
+
+
+def unseen_languages(loaded: LoadedModel, found: dict[str, Any] | None) -> list[str]:
+    """Warn of languages that many texts of a dataset are in, and hardly any training text."""
+    shares = Languages.model_validate(found).shares if found and loaded.languages else []
+    new = [
+        each
+        for each in shares
+        if each.share >= MANY_TEXTS and each.language != "other" and not is_among(each.language, loaded.languages)
+    ]
+    if not new:
+        return []
+    named = " and ".join(f"{each.share:.0%} of the texts are in the language {each.language}" for each in new)
+    return [f"{named}; hardly any training text was (training texts: {', '.join(sorted(loaded.languages))})"]
 
 
 def about(
