@@ -115,8 +115,8 @@ class PredictRequest(BaseModel):
         default=None,
         pattern=LANGUAGE_PATTERN,
         description="Language of the texts, as a tag such as `fi`, or `auto` to detect it. If hardly any training text "
-        "was in it, predictions say so in `unseen_language`. auto reports only languages that are clear, in texts of at "
-        "least 40 letters. Predictions do not depend on it.",
+        "was in it, predictions say so in `unseen_language`. auto reports only languages that are clear, in texts of "
+        "at least 40 letters. Predictions do not depend on it.",
     )
     explain: int = Field(
         default=0,

@@ -1,5 +1,6 @@
 """``predict-dataset`` and its client method, against canned answers."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -215,3 +216,18 @@ def test_a_coded_file_becomes_a_review_queue_before_its_rows_are_deleted(
     sent = next(each for each in job.asked if (each.method, each.path) == ("POST", "/reviews"))
     assert json.loads(sent.body) == {"name": "august", "job": "p1", "sure_share": 0.1, "seed": 0, "opinions": 1}
     assert "Review august: 7 rows to decide" in capsys.readouterr().out
+
+
+def test_a_full_disk_is_named_with_the_file_that_it_has_no_room_for(
+    job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", no_room)
+    file = tmp_path / "answers.csv"
+    assert status_of(monkeypatch, "predict-dataset", "topics", "papers", str(file)) == 1
+    error = capsys.readouterr().err.replace("\n", "")
+    assert f"{file}: No space left on device; " in error
+    assert f"bytes are free in {tmp_path}" in error
+    assert not list(tmp_path.iterdir())
