@@ -31,6 +31,7 @@ from app.predictions.model_cache import load_folder
 from app.storable_text import parse_json
 from app.store import tables
 from app.store.db import new_id, reading, writing
+from app.store.disk_space import writing_to
 from app.store.files import MANIFEST, Files, Upload, files, sync_folder
 from app.store.lookup import by_id
 from solvers.core.artefact_files import read_array
@@ -158,7 +159,8 @@ def _extract(archive: zipfile.ZipFile, contents: ArchiveContents, work: Path, ch
 def _copied(archive: zipfile.ZipFile, name: str, target: Path | None) -> str:
     sha256 = hashlib.sha256()
     try:
-        with archive.open(name) as member, open(target or os.devnull, "wb") as file:
+        path = target or Path(os.devnull)
+        with archive.open(name) as member, writing_to(path, archive.getinfo(name).file_size), path.open("wb") as file:
             while block := member.read(_BLOCK):
                 sha256.update(block)
                 file.write(block)

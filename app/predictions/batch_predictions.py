@@ -117,8 +117,13 @@ def path_of(job_id: str, format: str) -> str:
     return f"{FOLDER}/{job_id}.{format}"
 
 
-def of_job(session: Session, job_id: str) -> PredictionFile:
-    """The file that a job has made.
+def of_job(session: Session, job_id: str, name: str | None = None) -> PredictionFile:
+    """The file that a job has made, called after its rows, the model and the version.
+
+    Parameters
+    ----------
+    name : str, optional
+        What to call the rows; by default, as their dataset.
 
     Raises
     ------
@@ -129,14 +134,18 @@ def of_job(session: Session, job_id: str) -> PredictionFile:
     """
     with reading(session):
         job = by_id(session, tables.Job, job_id)
+        dataset = session.get(tables.Dataset, job.dataset_id or "")
     if job.kind not in KINDS:
         raise NotFound("the job makes no predictions")
     if job.state != "succeeded":
         raise Conflict(f"the job is {job.state}; its predictions are available once it has succeeded")
     format: PredictionFormat = job.request.get("format", "jsonl" if job.kind == "wrong_labels" else "parquet")
-    model = job.request["model"] or job.kind
     try:
         path = files().local(path_of(job.id, format))
     except FileNotFoundError:
         raise NotFound("the predictions have expired; submit the job again") from None
-    return PredictionFile(path, MEDIA_TYPES[format], f"{model}-{job.id[:8]}.{format}")
+    version = (job.result or {}).get("version")
+    by_whom = [job.kind] if version is None else [job.request["model"], str(version)]
+    rows = name if name is not None or dataset is None else dataset.name
+    parts = [*by_whom, job.id[:8]] if rows is None else [rows, *by_whom]
+    return PredictionFile(path, MEDIA_TYPES[format], f"{'-'.join(parts)}.{format}")

@@ -43,7 +43,8 @@ _NO_TEXTS = ("this model takes records", "this model takes numbers")
 
 @options_of(
     PredictRequest,
-    without=set(PredictRequest.model_fields) - {"threshold", "min_precision", "language", "certain", "least_cost"},
+    without=set(PredictRequest.model_fields)
+    - {"threshold", "min_precision", "language", "text_language", "certain", "least_cost"},
 )
 def predict(
     model: Annotated[str, typer.Argument(help="Name or id.")],
@@ -99,7 +100,7 @@ def predict(
     for row, one in enumerate(text or []):
         if not one.strip():
             shown.print(f"Instance {row} is a blank text without features; its prediction is that of an empty row")
-    for warning in (_unknown(every, text or []), _unseen(every)):
+    for warning in (_unknown(every, text or []), _unseen(every), _unseen_languages(every)):
         if warning is not None:
             shown.print(warning, markup=False)
     if read := _text_languages(every):
@@ -123,6 +124,16 @@ def _unknown(predictions: list[Prediction], texts: list[str]) -> str | None:
     listed = ", ".join(map(str, found[:_LISTED])) + (" ..." if len(found) > _LISTED else "")
     instances = counted(len(found), "instance")
     return f"The model knows no word in the text of {instances} ({listed}). The text does not affect the prediction"
+
+
+def _unseen_languages(predictions: list[Prediction]) -> str | None:
+    """Warn about texts in languages that training texts were not in."""
+    found = {row: one.unseen_language for row, one in enumerate(predictions) if one.unseen_language is not None}
+    if not found:
+        return None
+    listed = ", ".join(map(str, list(found)[:_LISTED])) + (" ..." if len(found) > _LISTED else "")
+    named = ", ".join(sorted(set(found.values())))
+    return f"The text of {counted(len(found), 'instance')} ({listed}) is in a language without training texts: {named}"
 
 
 def _text_languages(predictions: list[Prediction]) -> str | None:
@@ -392,6 +403,8 @@ def _show_answered(job: Job, output: Path, n_bytes: int) -> None:
     if result is not None and result.sure is not None:
         for line in sure_sentences(result.sure):
             console(json=False).print(line)
+    if result is not None and result.warning is not None:
+        console(json=False).print(f"Warning: {result.warning}", markup=False)
     console(json=False).print(f"{None if result is None else result.n_rows} rows, {n_bytes} bytes: {output}")
 
 

@@ -111,6 +111,13 @@ class PredictRequest(BaseModel):
         "`de-AT`. If a label has no name in `de-AT`, its name in `de` is returned; if it has none in "
         "`pt`, its name in `pt-BR` is. By default, `names` has all languages.",
     )
+    text_language: str | None = Field(
+        default=None,
+        pattern=LANGUAGE_PATTERN,
+        description="Language of the texts, as a tag such as `fi`, or `auto` to detect it. If hardly any training text "
+        "was in it, predictions say so in `unseen_language`. auto reports only languages that are clear, in texts of "
+        "at least 40 letters. Predictions do not depend on it.",
+    )
     explain: int = Field(
         default=0,
         ge=0,
@@ -291,6 +298,11 @@ class Prediction(Shown, NamedLabel):
     text_language: str | None = Field(
         default=None,
         description="For versions trained with `by_language`: language in which most of the text was read, or `other`.",
+    )
+    unseen_language: str | None = Field(
+        default=None,
+        description="With `text_language`: the language of the text, if fewer than 1 % of the training texts were in "
+        "it. Absent otherwise, and if the languages of the training texts are not known.",
     )
     explanation: list[ExplainedStep] | None = Field(
         default=None,

@@ -9,7 +9,7 @@ from scipy.special import expit
 from app.errors import unfit
 from solvers.core.model import Model
 from solvers.metrics.confidence.back_off import BackOff
-from solvers.metrics.confidence.reliability import Reliability
+from solvers.metrics.confidence.reliability import Reliability, threshold_for
 from solvers.metrics.confidence.set_reliability import SetReliability
 from solvers.numerics.array_types import AnyFloats, Bools
 
@@ -59,7 +59,7 @@ def used_threshold(
         raise unfit("the model has no probabilities; train it with the solver auto to get them", field)
     if min_precision is None:
         return Used(float(value), {"threshold": float(value)})
-    found = _at_level(model, held_out, sure_level).threshold_for(float(value))
+    found = threshold_for(_at_level(model, held_out, sure_level).curve, float(value))
     if found is not None:
         return Used(found.threshold, found._asdict() | _depth(model, sure_level))
     if not model.names_sets and not may_be_unsure:

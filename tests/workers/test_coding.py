@@ -281,3 +281,44 @@ def test_a_worker_that_dies_while_it_joins_the_pieces_leaves_no_file_and_another
     run(id)
     assert jobs.get(session, id).attempt == 2
     assert batch_predictions.of_job(session, id).path.read_bytes() == whole
+
+
+def test_a_job_warns_of_rows_that_the_version_was_trained_on(session: Session, coded: str) -> None:
+    uploaded(session, written([("1", "baker truck", "-"), ("2", "pilot first", "-"), ("3", "first pilot", "-")]))
+    id = submitted(session, dataset="rows", format="xlsx")
+    run(id)
+    result = jobs.get(session, id).result
+    assert result is not None
+    assert result.n_trained_on == 2
+    assert result.warning is not None
+    assert result.warning.startswith("2 of 3 rows are in the training data of this version")
+    about = dict(openpyxl.load_workbook(batch_predictions.of_job(session, id).path)["Model"].values)
+    assert about["Rows in its training data"] == 2
+    uploaded(session, written([("3", "first pilot", "-")]), "others")
+    new = submitted(session, dataset="others")
+    datasets.delete(session, "jobs", force=True)
+    again = submitted(session, dataset="rows")
+    for id, known in ((new, None), (again, None)):
+        run(id)
+        result = jobs.get(session, id).result
+        assert result is not None
+        assert (result.n_trained_on, result.warning) == (known, None)
+
+
+@pytest.mark.parametrize(("refit", "own_split"), [(True, False), (False, False), (True, True)])
+def test_rows_that_were_held_out_count_as_training_rows_where_the_served_model_has_them(
+    session: Session, dataset: Callable[..., str], refit: bool, own_split: bool
+) -> None:
+    parts = ("train", "train", "train", "test", "validation")
+    rows = [
+        {"text": f"{title} {word}", "label": label, **({"split": part} if own_split else {})}
+        for label, title in TITLES.items()
+        for part, word in zip(parts, ("flour", "truck", "bread", "plane", "head"), strict=True)
+    ]
+    dataset("\n".join(map(json.dumps, rows)) + "\n", "jobs", format="jsonl")
+    trained(session, dataset="jobs", test_fraction=0.4, refit=refit)
+    id = submitted(session, dataset="jobs")
+    run(id)
+    result = jobs.get(session, id).result
+    assert result is not None
+    assert result.n_trained_on == (20 if refit and not own_split else 12)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
-from solvers.metrics.confidence.reliability import Reliability, Threshold, least, threshold_curve
+from solvers.metrics.confidence.reliability import Reliability, Threshold, threshold_curve
 from solvers.numerics.array_types import AnyFloats, Array, Bools, Floats32, Ints, Ints32
 
 
@@ -105,13 +105,6 @@ class BackOff:
         ways, confidence = self.ways(probabilities[None])
         depth = int((confidence[0] >= threshold).sum())
         return None if depth == 0 else (self.tree.names[ways[0, depth - 1]], float(confidence[0, depth - 1]))
-
-    def threshold_for(self, precision: float) -> Threshold | None:
-        """The least threshold whose answers exceed a precision with 95 % confidence; None if there is none.
-
-        Their ``depth`` is the mean level of the answered rows, 1 below the root.
-        """
-        return least(self.curve, precision)
 
     @cached_property
     def curve(self) -> list[Threshold]:

@@ -1,5 +1,6 @@
 """``predict-dataset`` and its client method, against canned answers."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -23,7 +24,8 @@ JOB = {
     "started_at": None,
     "finished_at": None,
 }
-DONE = JOB | {"state": "succeeded", "result": {"model": "topics", "version": 3, "predictions": "p1", "n_rows": 2}}
+RESULT = {"model": "topics", "version": 3, "predictions": "p1", "n_rows": 2, "warning": "1 of 2 rows are known"}
+DONE = JOB | {"state": "succeeded", "result": RESULT}
 FILE = b"row,label\n0,a\n1,b\n"
 
 
@@ -69,7 +71,9 @@ def test_a_dataset_is_predicted_into_a_file(
         status_of(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--top-k", "3", "--version", "3") == 0
     )
     assert file.read_bytes() == FILE
-    assert "2 rows" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "2 rows" in out
+    assert "Warning: 1 of 2 rows are known" in out
     asked = json.loads(job.asked[0].body)
     assert {name: asked[name] for name in ("kind", "format", "top_k", "version")} == {
         "kind": "predict", "format": "csv", "top_k": 3, "version": 3
@@ -228,3 +232,18 @@ def test_a_coded_file_becomes_a_review_queue_before_its_rows_are_deleted(
     sent = next(each for each in job.asked if (each.method, each.path) == ("POST", "/reviews"))
     assert json.loads(sent.body) == {"name": "august", "job": "p1", "sure_share": 0.1, "seed": 0, "opinions": 1}
     assert "Review august: 7 rows to decide" in capsys.readouterr().out
+
+
+def test_a_full_disk_is_named_with_the_file_that_it_has_no_room_for(
+    job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", no_room)
+    file = tmp_path / "answers.csv"
+    assert status_of(monkeypatch, "predict-dataset", "topics", "papers", str(file)) == 1
+    error = capsys.readouterr().err.replace("\n", "")
+    assert f"{file}: No space left on device; " in error
+    assert f"bytes are free in {tmp_path}" in error
+    assert not list(tmp_path.iterdir())
