@@ -283,7 +283,7 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
         for label in listed:
             label.update(reported.get(label["label"], _NOTHING))
     elif wanted.used is not None:
-        found = answer["sure"] = sure(model, row, top[0], wanted.used.threshold)
+        found = answer["sure"] = sure(model, row, int(best[0]), top[0]["probability"], wanted.used)
         if found is not None:
             found.update(reported.get(found["label"], _NOTHING))
     if isinstance(loaded.features, OF_TABLES):
