@@ -156,7 +156,9 @@ class ScoredLabel(NamedLabel):
 class SureAnswer(NamedLabel):
     """A label that is sure enough."""
 
-    label: str = Field(description="The predicted label, the node above it in a label tree that is sure, or one label of a set.")
+    label: str = Field(
+        description="The predicted label, the node above it in a label tree that is sure, or one label of a set."
+    )
     probability: float
 
 

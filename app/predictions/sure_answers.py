@@ -38,8 +38,8 @@ def used_threshold(
     """What a request asks for; None where it asks for neither.
 
     Where no threshold leads to the precision, sets of labels are empty, and a single label is refused, or with
-    ``may_be_unsure`` never sure. Along a label tree ``sure_level`` says at which level answers reach the precision; with
-    a number, the nodes at that level alone are sure.
+    ``may_be_unsure`` never sure. Along a label tree ``sure_level`` says at which level answers reach the
+    precision; with a number, the nodes at that level alone are sure.
 
     Raises
     ------
@@ -147,9 +147,7 @@ def sure(model: Model, row: tuple[Any, Any], best: int, probability: float, used
     return None if names[0] is None else {"label": names[0], "probability": float(confidence[0])}
 
 
-def sure_nodes(
-    model: Model, log_probabilities: AnyFloats, best: Ints, used: Used
-) -> tuple[list[str | None], Floats32]:
+def sure_nodes(model: Model, log_probabilities: AnyFloats, best: Ints, used: Used) -> tuple[list[str | None], Floats32]:
     """For each of many rows the node that is sure, None if none is, and its probability.
 
     It is the label or above it: the deepest node that reaches the threshold, or the one at the level asked for.

@@ -41,7 +41,9 @@ def test_the_way_goes_to_the_likeliest_class_and_is_sure_down_to_the_deepest_nod
         assert found.correct[i, : len(way)].tolist() == [node in path for node, _ in way]
         for threshold in (0.0, 0.3, 0.6, 0.95):
             sure = [level for level, (_, mass) in enumerate(way, 1) if mass >= threshold]
-            depths = [found.depths(ways, confidence, threshold, level)[i] for level in (None, *range(1, tree.depth + 1))]
+            depths = [
+                found.depths(ways, confidence, threshold, level)[i] for level in (None, *range(1, tree.depth + 1))
+            ]
             assert depths == [max(sure, default=0), *(level * (level in sure) for level in range(1, tree.depth + 1))]
 
 
