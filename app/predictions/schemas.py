@@ -476,9 +476,10 @@ class BatchPredictRequest(JobOptions):
     @model_validator(mode="after")
     def _one_threshold(self) -> Self:
         if self.threshold is not None and self.min_precision is not None:
-            raise ValueError("threshold and min_precision cannot be combined: pass one of them")
+            raise ValueError("min_precision and a threshold cannot be combined: pass one of them")
         if self.least_cost and (self.threshold is not None or self.min_precision is not None):
             raise ValueError(
-                "least_cost cannot be combined with threshold or min_precision, which are about the most probable label"
+                "least_cost cannot be combined with min_precision or a threshold, which are about the most probable "
+                "label"
             )
         return self

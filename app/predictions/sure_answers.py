@@ -49,7 +49,7 @@ def used_threshold(
     if threshold is None and min_precision is None:
         return None
     if threshold is not None and min_precision is not None:
-        raise unfit("threshold and min_precision cannot be combined: pass one of them", "/min_precision")
+        raise unfit("min_precision and a threshold cannot be combined: pass one of them", "/min_precision")
     field, value = ("/threshold", threshold) if min_precision is None else ("/min_precision", min_precision)
     if type(value) not in (int, float) or not 0 <= value <= 1 or (threshold is None and value in (0, 1)):
         raise unfit("expected a number from 0 to 1" + (", exclusive" if threshold is None else ""), field)
