@@ -331,7 +331,7 @@ def _after_parents(
         if label in ordered:
             return
         for parent in (parents.get(label), *others.get(label, ())):
-            if parent in parents:
+            if parent is not None and parent in parents:
                 add(parent)
         ordered[label] = None
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import unicodedata
 from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Any, Literal
@@ -9,7 +10,9 @@ from typing import Any, Literal
 import orjson
 
 from app.errors import InvalidInput, Item, Malformed
+from app.features.names import list_widths
 from app.predictions.model_cache import LoadedModel
+from app.predictions.read_columns import MOST_NAMED
 from app.protocols.adapter import lists_of, reads_texts, require_few
 from app.storable_text import require_storable
 from app.values import canonical
@@ -97,9 +100,15 @@ def _require_once(kind: _Kind, columns: Sequence[str], pointer: str) -> None:
 
 def _require_all(loaded: LoadedModel, kind: _Kind, columns: Collection[str], pointer: str) -> None:
     """A number that is not there would be 0; of tables with texts or categories it is a missing value."""
-    if kind != "named":
+    names = loaded.features.names() or ()
+    if kind != "named" or len(names) > MOST_NAMED:
         return
-    missing = [name for name in loaded.features.names() or () if name not in columns]
+    given, lists = {unicodedata.normalize("NFC", name) for name in columns}, list_widths(names)
+    missing = [
+        name
+        for name in names
+        if given.isdisjoint({unicodedata.normalize("NFC", name), *({name.rpartition(".")[0]} & lists.keys())})
+    ]
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise _fault(f"the model reads the column {missing[0]!r}{more}, which the data frame does not have", pointer)

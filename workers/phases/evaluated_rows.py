@@ -130,10 +130,10 @@ def evaluated_rows(
         dealt = corpus.present(held_out(given, trained.request, along, loaded.labels))
         split = trained.onto(dealt, corpus)
     rows = _part(request, corpus, split)
-    own = loaded.tree
-    if tree is not None and own is None and version.hierarchy is not None:
-        own = context.read(lambda session: taxonomy(session, str(version.hierarchy)))
-    labels = labels_of(loaded.model, tree, own)
+    own_tree = loaded.tree
+    if tree is not None and own_tree is None and version.hierarchy is not None:
+        own_tree = context.read(lambda session: taxonomy(session, str(version.hierarchy)))
+    labels = labels_of(loaded.model, tree, own_tree)
     labels, truth, n_unknown = labelled(corpus, rows, labels, loaded.labels)
     inverse, n_own = None, None
     if trained is not None:
