@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import AliasChoices, Field, ValidationError, field_validator
+from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from app.access.sign_in_settings import PREFIX, SignInSettings
@@ -120,8 +120,8 @@ class Settings(SignInSettings):
         default=5.0,
         gt=0,
         description=(
-            "Seconds between two heartbeats of a running job. Heartbeats renew its lease: keep this well below "
-            "`POLYMARGIN_LEASE_SECONDS`."
+            "Seconds between two heartbeats of a running job. Heartbeats renew its lease: this must be at most half of "
+            "`POLYMARGIN_LEASE_SECONDS`, and should be well below."
         ),
     )
     sweep_seconds: float = Field(default=5.0, gt=0, description="Seconds between two sweeps of a worker.")
@@ -325,6 +325,15 @@ class Settings(SignInSettings):
         "`http://127.0.0.1:4318/v1/traces`; requires `pip install 'polymargin[otel]'`. Default: no "
         "tracing.",
     )
+
+    @model_validator(mode="after")
+    def _beats_within_a_lease(self) -> Self:
+        if self.heartbeat_seconds > self.lease_seconds / 2:
+            raise ValueError(
+                f"POLYMARGIN_HEARTBEAT_SECONDS is {self.heartbeat_seconds:g} and POLYMARGIN_LEASE_SECONDS is "
+                f"{self.lease_seconds:g}: the first must be at most half of the second, or running jobs are lost"
+            )
+        return self
 
     @field_validator("database_url")
     @classmethod

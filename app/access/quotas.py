@@ -10,6 +10,7 @@ from app.config import settings
 from app.datasets import append_sources
 from app.errors import StorageFull, TooMany
 from app.jobs.schemas import FINAL_STATES, JobState
+from app.plurals import counted
 from app.store import tables
 from app.store.db import one_at_a_time, reading
 from app.store.files import files
@@ -31,7 +32,8 @@ def require_jobs(session: Session) -> None:
     most, found = settings().max_jobs, _open_jobs(session, scope.workspace)
     if most and found >= most:
         raise TooMany(
-            f"The workspace has {found} unfinished jobs; its limit is {most}. Wait for jobs to end, or cancel some.",
+            f"The workspace has {counted(found, 'unfinished job')}; its limit is {most}. Wait for jobs to end, or "
+            "cancel some.",
             _COME_AGAIN_SECONDS,
         )
 

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.command_line.output import number
+from app.display.cards import waiting
 from app.jobs.client import Job
 from app.jobs.schemas import Job as JobBody
 from app.plurals import time_left
@@ -66,7 +67,7 @@ def _state(job: JobBody) -> dict[str, Any]:
     if job.state == "succeeded":
         return {"completed": 1.0, "left": "done"}
     if job.progress is None:
-        return {"left": job.state}
+        return {"left": waiting(job)}
     eta, phase = job.progress.eta_seconds, _phase(job)
     left = phase if eta is None else f"{phase}, {time_left(eta)}"
     return {"completed": job.progress.fraction, "left": left}
@@ -75,7 +76,7 @@ def _state(job: JobBody) -> dict[str, Any]:
 def _phase(job: JobBody) -> str:
     """The phase of a running job, or its trials; else its state."""
     if job.progress is None or job.state != "running":
-        return job.state
+        return waiting(job)
     if job.progress.trials is not None:
         return f"{job.progress.trials_done} of {job.progress.trials} trials"
     return job.progress.phase or job.state

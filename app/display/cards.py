@@ -231,11 +231,20 @@ def _(page: Page[Any], ask: Ask) -> Card:
     return Card("", brief, tables=[Table((), rows)], notes=more)
 
 
+def waiting(job: Job) -> str:
+    """What a job waits for in the queue: ``queued at place 2 while train is running``; else its state."""
+    place = job.queue
+    if place is None or job.state != "queued":
+        return job.state
+    kinds = f" while {' and '.join(place.running)} {'is' if len(place.running) == 1 else 'are'} running"
+    return f"queued at place {place.position}{kinds if place.running else ''}"
+
+
 def stage(job: Job) -> str:
     """What a job does now and, where it is known, the time left: ``training, epoch 12, gap 0.0031, about 8 s left``."""
     now = job.progress
     if now is None:
-        return job.state
+        return waiting(job)
     if now.trials is not None:
         parts = [f"{now.trials_done} of {now.trials} trials"]
     else:

@@ -30,8 +30,8 @@ class EvaluateRequest(JobOptions):
     )
     hierarchy: Name | None = Field(
         default=None,
-        description="Id or name of the label tree for measures by level. Default: the label tree of the model or of "
-        "its job.",
+        description="Id or name of the label tree for measures by level: that of the model, or another edition of it. "
+        "Default: the label tree of the model or of its job.",
     )
     resamples: int = Field(
         default=1000, ge=0, le=10_000, description="Resamples of the bootstrap; 0 gives no intervals."

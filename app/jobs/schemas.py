@@ -165,6 +165,9 @@ class QueuePlace(BaseModel):
         description="Estimate from the remaining time of the running jobs and the durations of recent ones. Absent "
         "if there is no worker, or if no job has ended yet."
     )
+    running: list[JobKind] = Field(
+        default=[], description="Kinds of the jobs that the workers of this queue are running, of all workspaces."
+    )
 
 
 class JobResult(BaseModel):

@@ -69,6 +69,8 @@ def examine(hashes: bool) -> Iterator[Finding]:
                 yield from look(session)
             except StorageAway as error:
                 yield Finding("files", "fault", error.detail)
+            except OSError as error:
+                yield Finding("files", "fault", f"{error.filename or settings().home}: {error.strerror}")
             except SQLAlchemyError as error:
                 session.rollback()
                 yield Finding("database", "fault", f"it does not answer: {type(error).__name__}")

@@ -96,11 +96,9 @@ def plan(session: Session, cache: ModelCache, request: BatchPredictRequest) -> P
     found = PredictionPlan(model=loaded.version.model, version=loaded.version.version, n_rows=n_rows)
     if used is None:
         return found
-    level = request.sure_level if isinstance(request.sure_level, int) else None
-    promised = promise(loaded.model, used, level)
-    counts = {"n_rows": n_rows, "n_sure": round(n_rows * promise(loaded.model, used).get("answered", 0.0))}
-    if level is not None:
-        counts["n_at_level"] = round(n_rows * promised.get("answered", 0.0))
+    promised = promise(loaded.model, used)
+    n_sure = round(n_rows * promised.get("answered", 0.0))
+    counts = {"n_rows": n_rows, "n_sure" if used.level is None else "n_at_level": n_sure}
     asked: dict[str, Any] = {"asked": request.min_precision, "sure_level": request.sure_level}
     return found.model_copy(update={"sure": SureRows(**promised, **asked, **counts)})
 

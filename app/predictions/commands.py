@@ -419,17 +419,21 @@ def sure_sentences(sure: SureRows) -> Iterator[str]:
     if sure.threshold is None:
         yield f"No label is sure: no threshold reached the precision {sure.asked} on held-out rows with 95 % confidence"
         return
-    if sure.n_labels is None:
+    if sure.n_at_level is not None:
+        share = sure.n_at_level / sure.n_rows if sure.n_rows else 0.0
+        yield (
+            f"{sure.n_at_level} of {sure.n_rows} rows ({share:.1%}) are sure at level {sure.sure_level}: "
+            f"sure_ancestor names the node of {sure.n_broader}, and {n_sure} have a label at that level that is sure"
+        )
+    elif sure.n_labels is None:
         yield f"{n_sure} of {sure.n_rows} rows ({share:.1%}) have a sure label"
     else:
         yield (
             f"{sure.n_sure_labels} of {sure.n_labels} labels are sure; in {n_sure} of {sure.n_rows} rows ({share:.1%}) "
             "all are"
         )
-    if sure.levels is not None:
+    if sure.levels is not None and sure.n_at_level is None:
         levels = ", ".join(f"{n} at level {level}" for level, n in enumerate(sure.levels, 1))
-        if sure.n_at_level is not None:
-            yield f"{sure.n_at_level} of {sure.n_rows} rows are sure at level {sure.sure_level} or below"
         yield f"{sure.n_broader} more rows have a broader sure node only; by the deepest sure node: {levels}"
     if sure.precision is not None and sure.lower_bound is not None and sure.answered is not None:
         what = f"Sure nodes at level {sure.sure_level}" if isinstance(sure.sure_level, int) else "Sure labels"

@@ -60,7 +60,7 @@ SureLevel = Annotated[
     Field(
         description="For models along a label tree: which answers `min_precision` applies to. any counts answers at "
         "all levels together, including broader nodes; leaves counts only labels; a number counts nodes "
-        "at that level, where 1 is just below the top."
+        "at that level, where 1 is just below the top, and only these are sure."
     ),
 ]
 
@@ -76,8 +76,8 @@ class PredictRequest(BaseModel):
         default=None,
         ge=0,
         le=1,
-        description="Minimum probability of a sure answer. `sure` returns the label, or the deepest node of a label "
-        "tree, that reaches it; for sets, `sure_labels` returns all labels that reach it. Requires a "
+        description="Minimum probability of a sure answer. `sure` returns the label, or the deepest node above it in "
+        "a label tree, that reaches it; for sets, `sure_labels` returns all labels that reach it. Requires a "
         "model with probabilities, such as those of `auto`.",
     )
     min_precision: float | None = Field(
@@ -163,7 +163,9 @@ class ScoredLabel(NamedLabel):
 class SureAnswer(NamedLabel):
     """A label that is sure enough."""
 
-    label: str = Field(description="The predicted label, the deepest sure node of a label tree, or one label of a set.")
+    label: str = Field(
+        description="The predicted label, the node above it in a label tree that is sure, or one label of a set."
+    )
     probability: float
 
 
@@ -240,7 +242,9 @@ class AnsweredLabel(ScoredLabel):
         default=None, description="With a threshold or a precision: whether the label is sure enough."
     )
     sure_ancestor: str | None = Field(
-        default=None, description="The deepest node of the label tree that is sure enough, if the label is not."
+        default=None,
+        description="If the label is not sure enough: the deepest node above it in the label tree that is; with a "
+        "number as `sure_level`, its ancestor at that level if that is sure enough.",
     )
     path: list[str] | None = Field(
         default=None, description="The labels from the top of the label tree down to this label, inclusive."
@@ -372,7 +376,8 @@ class SureRows(UsedThreshold):
     n_rows: int
     n_sure: int | None = Field(
         default=None,
-        description="Rows whose label is sure; for sets, rows that have a label and whose labels are all sure.",
+        description="Rows whose label is sure; for sets, rows that have a label and whose labels are all sure. With a "
+        "number as `sure_level`, only labels at that level are sure; a plan has `n_at_level` instead.",
     )
     n_sure_labels: int | None = Field(default=None, description="For sets: number of sure labels in all rows.")
     n_labels: int | None = Field(default=None, description="For sets: number of labels in all rows.")
@@ -380,7 +385,7 @@ class SureRows(UsedThreshold):
         default=None, description="For models along a label tree: rows without a sure label that have a sure ancestor."
     )
     n_at_level: int | None = Field(
-        default=None, description="With a number as `sure_level`: rows with a sure node at that level or below it."
+        default=None, description="With a number as `sure_level`: rows with a sure node at that level."
     )
     levels: list[int] | None = Field(
         default=None,
@@ -439,7 +444,7 @@ class BatchPredictRequest(JobOptions):
         ge=0,
         le=1,
         description="Minimum probability of a sure label. Fills `sure` and, along a label tree, `sure_ancestor`: "
-        "the deepest node that reaches the threshold if the label does not. Requires a model with "
+        "the deepest node above the label that reaches the threshold if the label does not. Requires a model with "
         "probabilities.",
     )
     min_precision: float | None = Field(
@@ -483,9 +488,10 @@ class BatchPredictRequest(JobOptions):
     @model_validator(mode="after")
     def _one_threshold(self) -> Self:
         if self.threshold is not None and self.min_precision is not None:
-            raise ValueError("threshold and min_precision cannot be combined: pass one of them")
+            raise ValueError("min_precision and a threshold cannot be combined: pass one of them")
         if self.least_cost and (self.threshold is not None or self.min_precision is not None):
             raise ValueError(
-                "least_cost cannot be combined with threshold or min_precision, which are about the most probable label"
+                "least_cost cannot be combined with min_precision or a threshold, which are about the most probable "
+                "label"
             )
         return self

@@ -313,7 +313,7 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
         for label in listed:
             label.update(reported.get(label["label"], _NOTHING))
     elif wanted.used is not None:
-        found = answer["sure"] = sure(model, row, top[0], wanted.used.threshold)
+        found = answer["sure"] = sure(model, row, int(best[0]), top[0]["probability"], wanted.used)
         if found is not None:
             found.update(reported.get(found["label"], _NOTHING))
     if isinstance(loaded.features, OF_TABLES):
@@ -332,9 +332,10 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
         nodes = [(label, parent) for label, parent, _ in subtree]
         scored = model.score_one(*row) if nodes else scores
         answer["labels"] = labels_of_set(loaded, nodes, scored, wanted.used, reported, wanted.allowed)
-        # the best label first, each behind its path; only a label graph has nodes that are in no path
+        # the best label first, each behind all that is above it; a set that is no set of paths has further nodes
         others = [] if wanted.allowed is not None else [label for label, _ in nodes]
-        explained = list(dict.fromkeys([*(step for label in answer["labels"] for step in label["path"]), *others]))
+        chosen = [*(step for label in answer["labels"] for step in label["path"]), *others]
+        explained = _after_parents(chosen, dict(nodes), loaded.labels.other_parents)
         by_name = {node[0]: node for node in subtree}
         subtree = [by_name[step] for step in explained if step in by_name]
         answer["subtree"] = [
@@ -348,6 +349,25 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
         answer["explanation"] = explanation(loaded, instance, row, int(best[0]), rival, wanted.n_terms, explained)
         name_steps(answer["explanation"], reported)
     return answer
+
+
+def _after_parents(
+    labels: Sequence[str], parents: Mapping[str, str | None], others: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """The labels once each, in their order, but each after those of its parents that are in the set."""
+    ordered: dict[str, None] = {}
+
+    def add(label: str) -> None:
+        if label in ordered:
+            return
+        for parent in (parents.get(label), *others.get(label, ())):
+            if parent is not None and parent in parents:
+                add(parent)
+        ordered[label] = None
+
+    for label in labels:
+        add(label)
+    return [*ordered]
 
 
 def _fault(detail: str, pointer: str) -> InvalidInput:

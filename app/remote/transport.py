@@ -1,5 +1,6 @@
 """HTTP to the service: address, key, retries, and answers turned into values or errors."""
 
+import logging
 import math
 import os
 import random
@@ -42,6 +43,7 @@ _ANOTHER = "To use another service, set POLYMARGIN_URL to its address."
 MAX_FAULTS = 20
 # Statuses that say nothing about the request itself: a later attempt may succeed.
 _PASSING = frozenset({429, 502, 503, 504})
+_log = logging.getLogger("polymargin")
 _GLANCE_SECONDS = 2.0
 POLL_SECONDS = 0.5
 
@@ -256,6 +258,9 @@ class Transport:
                 if credential is not None:
                     raise from_answer(response.status_code, response.content)
                 raise self._refusal(response.status_code, response.content)
+            if response.status_code == 429 and attempt == 1:
+                reason = from_answer(response.status_code, response.content).detail
+                _log.warning("%s Trying again up to %d times.", reason, self.attempts - 1)
             self.wait(attempt, response.headers.get("Retry-After"))
         raise AssertionError("unreachable: the last attempt returns or raises")
 

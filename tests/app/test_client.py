@@ -78,6 +78,21 @@ def test_a_post_is_tried_again_with_the_same_idempotency_key(canned: Canned) -> 
     assert b'"seed":5' in canned.asked[0].body
 
 
+def test_a_client_that_waits_for_a_place_says_so_once(
+    canned: Canned, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.remote.transport.Transport.sleep", lambda self, seconds: None)
+    for _ in range(2):
+        canned.answer(
+            "GET /jobs/j1", problem(429, "too_many", "The workspace has 1 unfinished job; its limit is 1."), 429
+        )
+    canned.answer("GET /jobs/j1", JOB)
+    with Client() as client:
+        client.jobs.get("j1")
+    said = "The workspace has 1 unfinished job; its limit is 1. Trying again up to 4 times."
+    assert [record.getMessage() for record in caplog.records] == [said]
+
+
 def test_a_refusal_is_not_tried_again(canned: Canned) -> None:
     canned.answer("POST /jobs", problem(422, "invalid_input"), 422)
     with Client() as client, pytest.raises(errors.InvalidInputError):

@@ -18,6 +18,11 @@ def test_a_setting_that_was_renamed_is_read_by_both_names(configure: Callable[..
     ("name", "value", "said"),
     [
         ("lease_seconds", "-1", "POLYMARGIN_LEASE_SECONDS: Input should be greater than 0"),
+        (
+            "lease_seconds",
+            "9",
+            "POLYMARGIN_HEARTBEAT_SECONDS is 5 and POLYMARGIN_LEASE_SECONDS is 9: the first must be at",
+        ),
         ("keep_audit_seconds", "30d", "POLYMARGIN_KEEP_AUDIT_SECONDS: Input should be a valid number"),
         ("log_level", "loud", "POLYMARGIN_LOG_LEVEL: expected debug, info, warning or error"),
         ("database_url", "mysql://u:secret@h/d", "POLYMARGIN_DATABASE_URL: expected a URL of PostgreSQL or SQLite"),

@@ -247,6 +247,30 @@ def test_a_job_says_how_many_rows_are_sure_and_what_held_out_rows_promise(
     assert planned.sure.n_sure == round(5 * (planned.sure.answered or 0))
 
 
+def test_along_a_tree_the_sure_ancestor_is_above_the_label_and_with_a_level_at_it(
+    session: Session, database: sessionmaker[Session], dataset: Callable[..., str], hierarchy: Callable[..., str]
+) -> None:
+    hierarchy([("root", "01"), ("root", "02"), *((label[:2], label) for label in TITLES)])
+    words = ("flour", "truck", "bread", "plane", "head", "young", "old", "senior", "first", "second")
+    lines = [{"text": f"{title} {word}", "label": label} for label, title in TITLES.items() for word in words]
+    dataset("\n".join(map(json.dumps, lines)) + "\n", "jobs", format="jsonl")
+    params = {"candidates": [{"solver": "weston_watkins"}], "folds": 2}
+    trained(session, dataset="jobs", hierarchy="tree", solver="auto", params=params)
+    uploaded(session, written())
+    id = submitted(session, dataset="rows", format="jsonl", threshold=0.2, sure_level=1)
+    run(id)
+    result = jobs.get(session, id).result
+    assert result is not None
+    assert result.sure is not None
+    answers = [json.loads(line) for line in batch_predictions.of_job(session, id).path.read_text().splitlines()]
+    assert {(row["sure"], row["sure_ancestor"]) for row in answers} == {(False, row["label"][:2]) for row in answers}
+    assert (result.sure.n_sure, result.sure.n_at_level, result.sure.levels) == (0, 5, [5, 0])
+    request = BatchPredictRequest(model="m", dataset="rows", threshold=0.2, sure_level=1)
+    planned = plan(session, ModelCache(database, 1 << 30), request).sure
+    assert planned is not None
+    assert (planned.n_sure, planned.n_at_level, planned.precision) == (None, 5, result.sure.precision)
+
+
 def test_where_no_threshold_reaches_the_precision_no_row_is_sure(session: Session, coded: str) -> None:
     uploaded(session, written())
     id = submitted(session, dataset="rows", format="xlsx", min_precision=0.9999)

@@ -175,9 +175,8 @@ def _with_unknown(table: pa.Table, loaded: LoadedModel, corpus: Corpus, rows: ND
 
 def sure_rows(loaded: LoadedModel, request: BatchPredictRequest, used: Used, parts: Sequence[Path]) -> SureRows:
     """Counted over the pieces of the answers."""
-    level = request.sure_level if isinstance(request.sure_level, int) else None
     asked: dict[str, Any] = {"asked": request.min_precision, "sure_level": request.sure_level}
-    found = SureRows(**promise(loaded.model, used, level), **asked, n_rows=0, n_sure=0)
+    found = SureRows(**promise(loaded.model, used), **asked, n_rows=0, n_sure=0)
     if loaded.model.names_sets:
         return _of_sets(found, parts)
     along_tree = loaded.model.back_off is not None and loaded.tree is not None
@@ -193,7 +192,7 @@ def sure_rows(loaded: LoadedModel, request: BatchPredictRequest, used: Used, par
     totals: dict[str, Any] = {"n_rows": n_rows, "n_sure": n_sure}
     if along_tree:
         totals |= {"n_broader": n_broader, "levels": counts.tolist()}
-        totals |= {} if level is None else {"n_at_level": int(counts[level - 1 :].sum())}
+        totals |= {} if used.level is None else {"n_at_level": int(counts[used.level - 1])}
     return found.model_copy(update=totals)
 
 
@@ -259,13 +258,13 @@ def about(
         ("At least, with a confidence of 95 %", sure.lower_bound),
         ("Share of held-out rows that are sure", sure.answered),
         ("Rows", sure.n_rows),
-        ("Sure rows", sure.n_sure),
+        ("Rows with a sure label" if sure.n_at_level is not None else "Sure rows", sure.n_sure),
     ]
     if sure.n_labels is not None:
         lines += [("Labels", sure.n_labels), ("Sure labels", sure.n_sure_labels)]
     if sure.levels is not None:
         lines.append(("Rows with a broader sure node only", sure.n_broader))
         if sure.n_at_level is not None:
-            lines.append((f"Rows that are sure at level {sure.sure_level} or below", sure.n_at_level))
+            lines.append((f"Rows with a sure node at level {sure.sure_level}", sure.n_at_level))
         lines += [(f"Rows whose deepest sure node is at level {level}", n) for level, n in enumerate(sure.levels, 1)]
     return lines

@@ -128,6 +128,8 @@ async function ended(started) {
   let job = started;
   while (["queued", "running", "cancelling"].includes(job.state)) {
     if (job.progress) bar.value = job.progress.fraction;
+    const kinds = job.queue?.running ?? [];
+    if (job.kind === "predict") said.textContent = kinds.length ? `Queued at place ${job.queue.position}; running: ${kinds.join(", ")}` : "Coding";
     await pause();
     job = await get(`/jobs/${job.id}`);
   }

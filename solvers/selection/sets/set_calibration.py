@@ -92,8 +92,8 @@ def fit_sets(
         log_odds = np.empty(scores.shape)
         for (_, applied_to), fitted in zip(parts, lines, strict=True):
             for fold, (slope, offset) in enumerate(zip(*fitted[kind], strict=True)):
-                rows = np.flatnonzero(applied_to & (trained.fold == fold))
-                log_odds[rows] = slope * scores[rows] + offset
+                here = np.flatnonzero(applied_to & (trained.fold == fold))
+                log_odds[here] = slope * scores[here] + offset
         subtrees.least_above(parents, log_odds)
         gain = (
             Curve.from_pairs(Pairs.from_log_odds(log_odds, labels)).average_precision

@@ -8,6 +8,8 @@ import pytest
 from canned import DATASET, Canned, problem, status_of
 
 from app.client import Client
+from app.predictions.commands import sure_sentences
+from app.predictions.schemas import SureRows
 
 JOB = {
     "id": "p1",
@@ -208,6 +210,15 @@ def test_a_file_is_coded_in_one_command_that_says_what_is_sure(
     assert "1 of 2 rows (50.0%) have a sure label" in said
     assert "1 more rows have a broader sure node only; by the deepest sure node: 1 at level 1, 1 at level 2" in said
     assert "Sure labels are right in 96.0% of the held-out rows that had one, 60.0% of all (at least 95.1%" in said
+
+
+def test_with_a_level_only_its_nodes_are_called_sure() -> None:
+    promised = {"threshold": 0.3, "precision": 0.88, "lower_bound": 0.81, "answered": 0.9, "asked": 0.8}
+    sure = SureRows(**promised, sure_level=2, n_rows=10, n_sure=1, n_broader=7, levels=[0, 8, 0], n_at_level=8)
+    said = [*sure_sentences(sure)]
+    assert said[0].startswith("8 of 10 rows (80.0%) are sure at level 2: sure_ancestor names the node of 7, and 1 have")
+    assert said[1].startswith("Sure nodes at level 2 are right in 88.0%")
+    assert len(said) == 2
 
 
 def test_a_coded_file_becomes_a_review_queue_before_its_rows_are_deleted(
