@@ -1,5 +1,6 @@
 """A backup of a running service is restored into another one that gives the same answers, on either database."""
 
+import errno
 import fcntl
 import json
 import os
@@ -28,7 +29,7 @@ from app.predictions import service as predictions
 from app.predictions.model_cache import ModelCache
 from app.store import db, tables
 from app.store.db import writing
-from app.store.files import files
+from app.store.files import Files, files
 from app.store.scope import DEFAULT
 from workers.tasks import run
 
@@ -334,3 +335,23 @@ def test_a_file_that_folders_share_is_copied_once(
 
 def _named(copy: Path) -> list[str]:
     return list(json.loads((copy / "backup.json").read_text())["files"])
+
+
+def test_the_doctor_reports_settings_that_cannot_be_and_looks_no_further(configure: Callable[..., None]) -> None:
+    configure(lease_seconds=2, heartbeat_seconds=5)
+    (fault,) = doctor.examine(hashes=False)
+    assert (fault.part, fault.state) == ("settings", "fault")
+    assert "LEASE_SECONDS (2) must be at least 3 times POLYMARGIN_HEARTBEAT_SECONDS (5)" in fault.detail
+
+
+def test_the_doctor_reports_a_folder_that_cannot_be_written_beside_its_other_findings(
+    service: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(self: Files) -> float:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self.root))
+
+    monkeypatch.setattr(Files, "now", read_only)
+    found = {each.part: each for each in doctor.examine(hashes=False)}
+    assert found["orphans"].state == "fault"
+    assert found["orphans"].detail == f"{settings().files_folder}: Read-only file system"
+    assert found["files"].state == "ok"
