@@ -4,8 +4,10 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 import socket
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -163,6 +165,39 @@ def test_a_backup_of_no_service_is_refused_and_makes_nothing(configure: Callable
         (finding,) = (each for each in doctor.examine(hashes=False) if each.part == "database")
         assert finding.state == "fault"
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def _rows_without_room(target: Path) -> None:
+    with sqlite3.connect(target) as database:
+        database.execute("PRAGMA max_page_count = 1")
+        database.execute("CREATE TABLE t (x)")
+
+
+def _file_without_room(source: Path, target: Path) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(source), None, str(target))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "stands_in"),
+    [
+        ("app.operation.backup", "snapshot", _rows_without_room),
+        ("shutil", "copyfile", _file_without_room),
+    ],
+)
+def test_a_backup_without_room_names_its_folder_and_how_much_is_free_there(
+    service: sessionmaker[Session],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    module: str,
+    name: str,
+    stands_in: Callable[..., None],
+) -> None:
+    monkeypatch.setattr(f"{module}.{name}", stands_in)
+    with pytest.raises(BackupError) as refused:
+        backup(tmp_path / "copies/august", False, _quiet)
+    said = r"has no room: [0-9.,]+ [MG]B are free there without the unfinished backup, which was removed"
+    assert re.fullmatch(f"{tmp_path}/copies/august {said}", str(refused.value))
+    assert not [*(tmp_path / "copies").iterdir()]
 
 
 def test_a_backup_that_is_damaged_cut_off_or_of_a_later_version_is_refused(
