@@ -14,6 +14,7 @@ _SPACE = re.compile(r"/space/\d+/(?P<part>grid|ranges|params)/(?P<name>[^/]+)")
 _CORRECTION = re.compile(r"/corrections(?:/(?P<at>\d+)/(?P<name>row|id|text|labels))?")
 # models within requests, whose fields are named without them
 _RECIPES = ("text", "columns")
+_COSTS = ("costs", "other_cost")
 _PARTS = {"grid": "--grid", "ranges": "--range", "params": "--param"}
 
 
@@ -60,7 +61,9 @@ class OptionNames:
             return self._correction(correction)
         parts = pointer.removeprefix("/query").strip("/").split("/")
         if parts[0] == "params" and len(parts) > 1 and "param" in self._fields:
-            return f"--param {parts[1]}"
+            # costs have options of their own
+            own = parts[1] in _COSTS and parts[1] in self._fields
+            return _option(parts[1]) if own else f"--param {parts[1]}"
         for end in range(len(parts), 0, -1):
             field = "_".join(parts[:end])
             if field in self._arguments:
