@@ -6,8 +6,11 @@ from typing import Any
 
 from app.hierarchies.schemas import HierarchyOptions
 
-# what is in quotes is the user's data; then NAME=value, and names that are no words
-_NAMED = re.compile(r"'[^']*'|\b(?P<set>[a-z][a-z_]*)=(?P<value>\w+)\b|\b(?P<bare>[a-z]+(?:_[a-z]+)+|[a-z]+[0-9]+)\b")
+# what is in quotes is the user's data; then NAME=value, names that are no words, and words that stand beside such names
+_NAMED = re.compile(
+    r"'[^']*'|\b(?P<set>[a-z][a-z_]*)=(?P<value>\w+)\b"
+    r"|\b(?P<bare>[a-z]+(?:_[a-z]+)+|[a-z]+[0-9]+|[a-z]+(?= (?:and|or) [a-z]+_[a-z]))\b"
+)
 # of a tuning's space, which options make where no file has it
 _SPACE = re.compile(r"/space/\d+/(?P<part>grid|ranges|params)/(?P<name>[^/]+)")
 # of corrections, which are the lines of a file, or one row with its labels

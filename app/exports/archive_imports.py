@@ -101,10 +101,10 @@ def _contents(archive: zipfile.ZipFile, size_bytes: int) -> ArchiveContents:
     names = [member.filename for member in members]
     if len(set(names)) < len(names):
         raise _refused("a member occurs twice")
-    for number, member in enumerate(members):
+    for member in members:
         text = member.filename in _TEXTS
         if not text and not _ARRAY.fullmatch(member.filename):
-            raise _refused(f"member {number} is not a member of an archive")
+            raise _refused(f"it is no model archive, as an export writes it: it has the file {member.filename!r:.80}")
         if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
             raise _refused("a member is compressed; archives of this service are uncompressed", member.filename)
         if member.flag_bits & _FLAGS:

@@ -94,8 +94,8 @@ CostsOption = Annotated[
     typer.Option(
         "--costs",
         metavar="FILE|tree",
-        help="What wrong answers cost: a CSV file with the columns label, answer and cost, separated by commas, semicolons "
-        "or tabs, or tree for distances in the label tree.",
+        help="What wrong answers cost: a CSV file with the columns label, answer and cost, separated by commas, "
+        "semicolons or tabs, or tree for distances in the label tree.",
     ),
 ]
 OtherCost = Annotated[

@@ -119,8 +119,14 @@ def test_no_route_answers_a_role_that_is_too_low(role: str, app: FastAPI, secret
 
 @pytest.mark.parametrize(
     ("body", "needed"),
-    [(b'{"kind": "predict"}', "clerk"), *((f'{{"kind": "{kind}"}}'.encode(), "editor") for kind in ("train", "tune"))]
-    + [(b'{"kind": "evaluate"}', "editor"), (b'{"dataset": "d"}', "editor"), (b"{", "editor")],
+    [
+        (b'{"kind": "predict"}', "clerk"),
+        (b'{"kind": "train"}', "editor"),
+        (b'{"kind": "tune"}', "editor"),
+        (b'{"kind": "evaluate"}', "editor"),
+        (b'{"dataset": "d"}', "editor"),
+        (b"{", "editor"),
+    ],
 )
 def test_a_viewer_learns_which_role_a_kind_of_job_needs(
     body: bytes, needed: str, app: FastAPI, secrets: dict[str, str]

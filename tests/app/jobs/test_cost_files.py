@@ -32,9 +32,7 @@ def test_a_table_is_read_with_the_lines_of_its_labels(file: Callable[[str], Path
 @pytest.mark.parametrize(
     ("delimiter", "number"), [(",", "9.5"), (";", "9.5"), (";", "9,5"), ("\t", "9.5"), ("\t", "9,5")]
 )
-def test_the_delimiter_is_found_as_that_of_datasets(
-    file: Callable[[str], Path], delimiter: str, number: str
-) -> None:
+def test_the_delimiter_is_found_as_that_of_datasets(file: Callable[[str], Path], delimiter: str, number: str) -> None:
     rows = [("label", "answer", "cost"), ("a", "b", number), ("b", "a", "0")]
     found = read_costs(file("".join(delimiter.join(row) + "\n" for row in rows)))
     assert found.table == {"a": {"b": 9.5}, "b": {"a": 0.0}}
