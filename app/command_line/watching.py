@@ -9,7 +9,7 @@ from app.command_line.output import number
 from app.display.cards import waiting
 from app.jobs.client import Job
 from app.jobs.schemas import Job as JobBody
-from app.plurals import time_left
+from app.plurals import gap_text, time_left
 from app.remote.errors import JobFailedError
 
 # counted from 0 in the steps, and from 1 for people
@@ -58,7 +58,7 @@ def _step(step: dict[str, Any]) -> str:
     if setting:
         first = "".join(f", {name.replace('_', ' ')} {number(value)}" for name, value in list(shown.items())[:2])
         return f"{setting}: epoch {step['epoch']}{first}"
-    gap = number(step["gap"]) or "not measured"
+    gap = gap_text(step["gap"]) or "not measured"
     more = "".join(f", {name.replace('_', ' ')} {number(value)}" for name, value in shown.items())
     return f"epoch {step['epoch']}, gap {gap}{more}"
 

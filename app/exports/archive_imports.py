@@ -104,7 +104,7 @@ def _contents(archive: zipfile.ZipFile, size_bytes: int) -> ArchiveContents:
     for member in members:
         text = member.filename in _TEXTS
         if not text and not _ARRAY.fullmatch(member.filename):
-            raise _refused(f"{member.filename!r:.80} is no member of an archive; models export writes archives")
+            raise _refused(f"it is no model archive, as an export writes it: it has the file {member.filename!r:.80}")
         if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
             raise _refused("a member is compressed; archives of this service are uncompressed", member.filename)
         if member.flag_bits & _FLAGS:

@@ -166,8 +166,6 @@ def report(
 ) -> None:
     """Submit the correct labels of one instance; `""` alone is the empty set."""
     given = one_instance(text, instance)
-    if text is not None and not text.strip():
-        raise typer.BadParameter("the text is blank; a model learns nothing from it", param_hint="--text")
     reported = connect().feedback.report(model, given, [] if labels == [""] else labels, version, answer, note)
     _feedback_show(reported, json)
 

@@ -60,23 +60,24 @@ def where_full(error: OSError | None = None) -> str:
         Path(tempfile.gettempdir()): "the folder of temporary files",
     }
     titles |= {} if found.cache is None else {found.cache: "the cache"}
-    free = {folder: _free(folder) for folder in titles}
+    free = {folder: free_bytes(folder) for folder in titles}
     fullest = min(free, key=lambda folder: free[folder])
     if error is None or error.filename is None:
-        return f"{titles[fullest]} ({_megabytes(free[fullest])} free)"
+        return f"{titles[fullest]} ({megabytes(free[fullest])} free)"
     path = Path(os.fsdecode(error.filename))
     owner = next((folder for folder in sorted(titles, key=str, reverse=True) if path.is_relative_to(folder)), None)
     named = path.name if owner is None else f"{path.relative_to(owner)} in {titles[owner]}"
     needed = error.n_bytes if isinstance(error, NoRoomError) else None
-    room = f"{_megabytes(_free(path))} free" + ("" if needed is None else f", {_megabytes(needed)} needed")
+    room = f"{megabytes(free_bytes(path))} free" + ("" if needed is None else f", {megabytes(needed)} needed")
     return f"{named} ({room})"
 
 
-def _free(path: Path) -> int:
+def free_bytes(path: Path) -> int:
     """Bytes that are free where a path is or would be."""
     there = next(folder for folder in (path, *path.absolute().parents) if folder.is_dir())
     return shutil.disk_usage(there).free
 
 
-def _megabytes(n_bytes: int) -> str:
+def megabytes(n_bytes: int) -> str:
+    """A size in words: ``12 MB`` or ``3.4 GB``."""
     return f"{n_bytes / 1e6:,.0f} MB" if n_bytes < 1e9 else f"{n_bytes / 1e9:,.1f} GB"

@@ -20,6 +20,7 @@ from app.client import Client
 from app.jobs.schemas import Handles
 from app.remote import errors
 from app.remote.events import Event
+from app.remote.transport import Transport
 
 
 def test_the_client_loads_neither_solvers_nor_service() -> None:
@@ -76,21 +77,6 @@ def test_a_post_is_tried_again_with_the_same_idempotency_key(canned: Canned) -> 
     assert tokens[0] == tokens[1] != tokens[2]
     assert canned.asked[0].body == canned.asked[1].body
     assert b'"seed":5' in canned.asked[0].body
-
-
-def test_a_client_that_waits_for_a_place_says_so_once(
-    canned: Canned, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.remote.transport.Transport.sleep", lambda self, seconds: None)
-    for _ in range(2):
-        canned.answer(
-            "GET /jobs/j1", problem(429, "too_many", "The workspace has 1 unfinished job; its limit is 1."), 429
-        )
-    canned.answer("GET /jobs/j1", JOB)
-    with Client() as client:
-        client.jobs.get("j1")
-    said = "The workspace has 1 unfinished job; its limit is 1. Trying again up to 4 times."
-    assert [record.getMessage() for record in caplog.records] == [said]
 
 
 def test_a_refusal_is_not_tried_again(canned: Canned) -> None:
@@ -454,3 +440,21 @@ def test_a_parameter_of_the_solver_in_the_place_of_a_field_is_said_to_belong_int
         'a parameter of softmax: pass params={"C": 1}',
         "unknown field",
     ]
+
+
+@pytest.mark.parametrize(("retry_after", "lines"), [("15", ["The queue is full. Trying again."]), ("2", [])])
+def test_a_long_wait_is_explained_once(
+    canned: Canned,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    retry_after: str,
+    lines: list[str],
+) -> None:
+    monkeypatch.setattr(Transport, "sleep", lambda self, seconds: None)
+    canned.retry_after = retry_after
+    for _ in range(3):
+        canned.answer("GET /jobs/j1", problem(429, "too_many", "The queue is full."), 429)
+    canned.answer("GET /jobs/j1", JOB)
+    with Client() as client:
+        assert client.jobs.get("j1").id == "j1"
+    assert [record.getMessage() for record in caplog.records if record.name == "polymargin.client"] == lines

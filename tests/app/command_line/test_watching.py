@@ -44,7 +44,7 @@ class _Followed:
 @pytest.mark.parametrize(
     ("step", "shown"),
     [
-        ({**SIZES, "measures": {"error": 0.5}}, "epoch 12, gap 0.25, error 0.5"),
+        ({**SIZES, "measures": {"error": 0.5}}, "epoch 12, gap 2.5e-01, error 0.5"),
         ({**SIZES, "gap": None}, "epoch 12, gap not measured"),
         (
             {**SIZES, "setting": "softmax, C 10", "measures": {"trial": 2.0, "accuracy": 0.75, "seconds": 1.0}},
