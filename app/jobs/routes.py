@@ -23,6 +23,7 @@ from app.jobs import plans, tunings
 from app.jobs import service as jobs
 from app.jobs import steps as job_steps
 from app.jobs.events import MEDIA_TYPE, follow
+from app.jobs.plan_schemas import JobPlan
 from app.jobs.request_schemas import AdoptRequest, CompressRequest, Trial, TuneRequest
 from app.jobs.schemas import (
     Handles,
@@ -30,7 +31,6 @@ from app.jobs.schemas import (
     JobKind,
     JobLog,
     JobPatch,
-    JobPlan,
     JobRequest,
     JobState,
     JobSteps,
