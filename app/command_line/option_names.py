@@ -6,7 +6,7 @@ from typing import Any
 
 from app.hierarchies.schemas import HierarchyOptions
 
-# what is in quotes is the user's data; then NAME=value, names that are no words, and words that stand beside such names
+# what is in quotes is the user's data; then NAME=value, names that are no words, and words beside such names
 _NAMED = re.compile(
     r"'[^']*'|\b(?P<set>[a-z][a-z_]*)=(?P<value>\w+)\b"
     r"|\b(?P<bare>[a-z]+(?:_[a-z]+)+|[a-z]+[0-9]+|[a-z]+(?= (?:and|or) [a-z]+_[a-z]))\b"

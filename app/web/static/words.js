@@ -14,7 +14,7 @@ export function number(value, digits = 4) {
 // a relative duality gap, as app.plurals.gap_text writes it
 export function gap(value) {
   if (value === null || value === undefined) return "–";
-  return value === 0 ? "0" : value.toExponential(1).replace(/e([+-])(\d)$/, "e$10$2");
+  return value === 0 ? "0" : value.toExponential(1).replace(/(?<=e[+-])(?=\d$)/, "0");
 }
 
 export function percent(value, digits = 1) {
