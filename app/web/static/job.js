@@ -66,9 +66,12 @@ async function curves() {
   const curved = measured.length > (trials.length ? 1 : 0);
   byId("curves").hidden = !curved;
   if (!curved) return;
+  // 0 has no place on an axis of logarithms: it is drawn a decade below the least other gap
+  const least = Math.min(...measured.map((step) => step.gap).filter((each) => each > 0), 1e-3) / 10;
+  const closed = measured.some((step) => step.gap === 0);
   await draw(byId("gap-chart"), () => ({
-    traces: [line("gap", (step) => (step.gap > 0 ? step.gap : null), axis)],
-    layout: { title: { text: "Relative gap" }, xaxis, yaxis: { type: "log", exponentformat: "power", nticks: 6 } },
+    traces: [line("gap", (step) => (step.gap === null ? null : step.gap > 0 ? step.gap : least), axis)],
+    layout: { title: { text: closed ? "Relative gap (lowest points: 0)" : "Relative gap" }, xaxis, yaxis: { type: "log", exponentformat: "power", nticks: 6 } },
   }));
   await draw(byId("bounds-chart"), () => ({
     traces: [line("objective", (step) => step.primal, axis), line("dual", (step) => step.dual, axis)],
