@@ -64,7 +64,7 @@ def test_ten_thousand_jobs_cost_a_page_no_more_statements_than_four_hundred(clie
     add_jobs(400, 10_000)
     many = [asked(client, path) for path in paths]
     assert all(n <= before + SLACK for (n, _), (before, _) in zip(many, few, strict=True))
-    assert max(n for n, _ in many) <= 32
+    assert max(n for n, _ in many) <= 32 + SLACK
     assert max(size for _, size in many) <= MOST_BYTES
     assert [size for _, size in many] == pytest.approx([size for _, size in few], rel=0.2, abs=1000)
 
