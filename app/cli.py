@@ -1,6 +1,9 @@
 """The command ``polymargin``."""
 
+import errno
+import shutil
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -183,9 +186,18 @@ def main() -> None:
         text = f"This command runs the service, which needs {error.name}: pip install 'polymargin[embedded]'"
         sys.exit(fail(text, "--json" in sys.argv))
     except OSError as error:
-        if error.filename is None:
+        name = error.filename2 or error.filename  # of copies the second is written
+        if name is None and error.errno != errno.ENOSPC:
             raise
-        sys.exit(fail(f"{error.filename}: {error.strerror}", "--json" in sys.argv))
+        sys.exit(fail(f"{name or 'a file'}: {error.strerror}{_room(error, name)}", "--json" in sys.argv))
+
+
+def _room(error: OSError, name: str | None) -> str:
+    """Of a full disk, how much is free; of an unnamed file on the disk of the working folder."""
+    if error.errno != errno.ENOSPC:
+        return ""
+    folder = next(each for each in Path(name or "x").absolute().parents if each.is_dir())
+    return f"; {shutil.disk_usage(folder).free:,} bytes are free in {folder}"
 
 
 if __name__ == "__main__":

@@ -6,14 +6,16 @@ from collections.abc import Iterable
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import AliasChoices, Field, ValidationError, field_validator
+from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from app.access.sign_in_settings import PREFIX, SignInSettings
 from app.errors import SettingsError
 
+# one heartbeat may fail, and the next one be late
+_HEARTBEATS_PER_LEASE = 3
 # variables that the client and the command line read
 _OTHERS = ("URL", "API_KEY")
 NO_CLIENT = "buckets need the extra s3: pip install 'polymargin[s3]'"
@@ -120,8 +122,8 @@ class Settings(SignInSettings):
         default=5.0,
         gt=0,
         description=(
-            "Seconds between two heartbeats of a running job. Heartbeats renew its lease: keep this well below "
-            "`POLYMARGIN_LEASE_SECONDS`."
+            "Seconds between two heartbeats of a running job, which renew its lease: at most a third of "
+            "`POLYMARGIN_LEASE_SECONDS`, so that a job outlives a heartbeat that fails."
         ),
     )
     sweep_seconds: float = Field(default=5.0, gt=0, description="Seconds between two sweeps of a worker.")
@@ -316,7 +318,8 @@ class Settings(SignInSettings):
         default=1 << 40,
         ge=0,
         description="Maximum size of uploaded datasets and model versions in one workspace, in bytes. Uploads beyond "
-        "it, and jobs that would create a version, get 507. 0 means no limit.",
+        "it, and jobs that would create a version, get 507; jobs whose version does not fit when they end fail. 0 "
+        "means no limit.",
     )
     log_level: str = Field(default="info", description="`debug`, `info`, `warning` or `error`.")
     trace_endpoint: str = Field(
@@ -346,6 +349,15 @@ class Settings(SignInSettings):
         if level.upper() not in logging.getLevelNamesMapping():
             raise ValueError("expected debug, info, warning or error")
         return level
+
+    @model_validator(mode="after")
+    def _lease_outlives_heartbeats(self) -> Self:
+        if self.lease_seconds < _HEARTBEATS_PER_LEASE * self.heartbeat_seconds:
+            raise ValueError(
+                f"{PREFIX}LEASE_SECONDS ({self.lease_seconds:g}) must be at least {_HEARTBEATS_PER_LEASE} times "
+                f"{PREFIX}HEARTBEAT_SECONDS ({self.heartbeat_seconds:g}): heartbeats renew the lease of a running job"
+            )
+        return self
 
     @property
     def sqlalchemy_url(self) -> str:

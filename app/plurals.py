@@ -1,4 +1,4 @@
-"""Numbers of things and seconds in sentences: 1 error, 2 errors, about 2 min left."""
+"""Numbers of things, seconds and duality gaps in sentences: 1 error, 2 errors, about 2 min left, 8.5e-05."""
 
 
 def counted(n: int, thing: str, *more: str) -> str:
@@ -22,3 +22,8 @@ def time_left(seconds: float) -> str:
         return f"about {seconds:.0f} s left"
     minutes = round(seconds / 60)
     return f"about {minutes} min left" if minutes < 90 else f"about {minutes // 60} h {minutes % 60} min left"
+
+
+def gap_text(gap: float | None) -> str | None:
+    """A relative duality gap, with two digits and an exponent as tolerances have: ``8.5e-05``."""
+    return None if gap is None else f"{gap:.1e}" if gap else "0"

@@ -23,7 +23,7 @@ from benchmarks import sets
 from benchmarks.results import write
 from solvers.core.model import Model
 from solvers.core.problem import Problem
-from solvers.metrics.confidence.reliability import Reliability
+from solvers.metrics.confidence.reliability import Reliability, threshold_for
 from solvers.registry import make
 from solvers.selection import next_rows, wrong_labels
 from solvers.selection.pooling import log_softmax
@@ -198,7 +198,7 @@ def promised(name: str) -> list[list[str]]:
         said = log_softmax(np.float32(scale) * scores)
         counted, other = (Reliability.from_log_probabilities(said[part], y[part]) for part in (half, ~half))
         for asked in ASKED:
-            found = counted.threshold_for(asked)
+            found = threshold_for(counted.curve, asked)
             if found is None:
                 continue
             sure = other.confidence >= found.threshold

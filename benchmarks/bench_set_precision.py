@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from benchmarks import sets
 from benchmarks.results import write
+from solvers.metrics.confidence.reliability import threshold_for
 from solvers.registry import make
 
 SETS = ["enron", "cellcycle_fun", "seq_fun"]
@@ -26,7 +27,7 @@ def measured(name: str) -> list[list[str]]:
     assert model.set_reliability is not None
     said, true, rows = expit(model.scores(X)), truth.toarray().astype(bool), []
     for asked in ASKED:
-        found = model.set_reliability.threshold_for(asked)
+        found = threshold_for(model.set_reliability.curve, asked)
         if found is None:
             rows.append([name, str(asked), *["-"] * 5])
             continue

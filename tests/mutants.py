@@ -388,8 +388,8 @@ MUTANTS = (
     mutant(
         "a folder has its name before it is on the disk",
         "app/store/files.py",
-        "            sync_folder(temporary)\n            os.rename(temporary, target)\n",
-        "            os.rename(temporary, target)\n            sync_folder(target)\n",
+        "                sync_folder(temporary)\n                os.rename(temporary, target)\n",
+        "                os.rename(temporary, target)\n                sync_folder(target)\n",
         "app/store/test_files.py::test_a_folder_gets_its_name_when_all_in_it_is_on_the_disk",
     ),
     mutant(

@@ -1,5 +1,6 @@
 """The audit log: who changed what, and which entries are pruned."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +24,7 @@ _ROUNDED = 5e-7
 # of new things; all else that they begin with is in themselves
 _REPORTED = ("name", "number", "kind", "format", "sha256", "role", "workspace", "expires_at", "promotes")
 # what a job or an import changes all the time, or nobody may read
-_UNTOLD = {"digest", "secret", "former_secret", "statistics", "progress", "request", "result", "error"}
+_UNTOLD = {"digest", "secret", "former_secret", "statistics", "progress", "request", "result", "error", "lease_until"}
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def _forget(session: Session) -> None:
 
 def _kind(row: tables.Table | tables.InWorkspace) -> str:
     name: str = type(row).__name__
-    return {"ModelVersion": "version"}.get(name, name.lower())
+    return {"ModelVersion": "version"}.get(name, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
 
 
 def _reported(values: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -59,7 +59,7 @@ def logout(transport: Transport) -> str:
         failure = error
     transport.signed_out()
     if failure is not None and not kept.has_expired:
-        ends = f"{kept.expires_at.astimezone():%Y-%m-%d %H:%M}"
+        ends = f"{kept.expires_at.astimezone(UTC):%F %H:%M} UTC"
         raise SignInError(f"The token was removed from this machine, but is valid until {ends}: {failure.detail}")
     return kept.name
 

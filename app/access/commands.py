@@ -64,7 +64,7 @@ def create(
     """Create a key; its secret is shown only once."""
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     key = connect().keys.create(name, cast(Role, role), expires_at, workspace, promotes)
-    facts = {"id": key.id, "workspace": key.workspace, "role": key.role, "ends": _day(key.expires_at)}
+    facts = {"id": key.id, "workspace": key.workspace, "role": key.role, "ends (UTC)": _day(key.expires_at)}
     print_result(key, table(["key", key.name], [*facts.items(), ("secret", key.secret)]), json)
 
 
@@ -76,7 +76,9 @@ def list_(json: Json = False) -> None:
         (key.name, key.kind, key.workspace, key.role, _state(key), _day(key.expires_at), _day(key.last_used_at), key.id)
         for key in page.items
     ]
-    print_result(page, table(["name", "kind", "workspace", "role", "state", "ends", "last used", "id"], rows), json)
+    print_result(
+        page, table(["name", "kind", "workspace", "role", "state", "ends (UTC)", "last used (UTC)", "id"], rows), json
+    )
 
 
 @keys.command()
@@ -93,7 +95,7 @@ def _state(key: Key) -> str:
 
 
 def _day(moment: datetime | None) -> str | None:
-    return None if moment is None else f"{moment.astimezone():%Y-%m-%d %H:%M}"
+    return None if moment is None else f"{moment:%F %H:%M}"
 
 
 def audit(
@@ -106,11 +108,8 @@ def audit(
     """List who changed what, newest first (administrators only)."""
     since = None if days is None else datetime.now(UTC) - timedelta(days=days)
     page = connect().audit.list(key, thing, since, page_size=limit)
-    rows = [
-        (f"{entry.at.astimezone():%Y-%m-%d %H:%M:%S}", entry.key, entry.method, _thing(entry), _change(entry))
-        for entry in page.items
-    ]
-    print_result(page, table(["when", "key", "method", "what", "change"], rows), json)
+    rows = [(f"{entry.at:%F %T}", entry.key, entry.method, _thing(entry), _change(entry)) for entry in page.items]
+    print_result(page, table(["when (UTC)", "key", "method", "what", "change"], rows), json)
 
 
 def _thing(entry: AuditEntry) -> str:

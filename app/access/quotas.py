@@ -10,6 +10,7 @@ from app.config import settings
 from app.datasets import append_sources
 from app.errors import StorageFull, TooMany
 from app.jobs.schemas import FINAL_STATES, JobState
+from app.plurals import counted
 from app.store import tables
 from app.store.db import one_at_a_time, reading
 from app.store.files import files
@@ -31,7 +32,8 @@ def require_jobs(session: Session) -> None:
     most, found = settings().max_jobs, _open_jobs(session, scope.workspace)
     if most and found >= most:
         raise TooMany(
-            f"The workspace has {found} unfinished jobs; its limit is {most}. Wait for jobs to end, or cancel some.",
+            f"The queue is full: the workspace has {counted(found, 'unfinished job')}, and its limit is {most}. Wait "
+            "for jobs to end, or cancel some.",
             _COME_AGAIN_SECONDS,
         )
 
@@ -50,9 +52,10 @@ def require_room(session: Session, n_bytes: int, *, hold: bool = True) -> None:
     with reading(session):
         found = _stored_bytes(session, scope.workspace)
     if found + n_bytes > most:
+        more = "it is full" if found >= most else f"this needs {n_bytes:,} more"
         raise StorageFull(
-            f"The workspace stores {found} bytes of at most {most}; {n_bytes} more do not fit. Delete datasets or "
-            "versions that you do not need."
+            f"The workspace stores {found:,} bytes of at most {most:,}, and {more}. Delete datasets or versions that "
+            "you do not need."
         )
 
 

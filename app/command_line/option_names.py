@@ -6,14 +6,18 @@ from typing import Any
 
 from app.hierarchies.schemas import HierarchyOptions
 
-# what is in quotes is the user's data; then NAME=value, and names that are no words
-_NAMED = re.compile(r"'[^']*'|\b(?P<set>[a-z][a-z_]*)=(?P<value>\w+)\b|\b(?P<bare>[a-z]+(?:_[a-z]+)+|[a-z]+[0-9]+)\b")
+# what is in quotes is the user's data; then NAME=value, names that are no words, and words beside such names
+_NAMED = re.compile(
+    r"'[^']*'|\b(?P<set>[a-z][a-z_]*)=(?P<value>\w+)\b"
+    r"|\b(?P<bare>[a-z]+(?:_[a-z]+)+|[a-z]+[0-9]+|[a-z]+(?= (?:and|or) [a-z]+_[a-z]))\b"
+)
 # of a tuning's space, which options make where no file has it
 _SPACE = re.compile(r"/space/\d+/(?P<part>grid|ranges|params)/(?P<name>[^/]+)")
 # of corrections, which are the lines of a file, or one row with its labels
 _CORRECTION = re.compile(r"/corrections(?:/(?P<at>\d+)/(?P<name>row|id|text|labels))?")
 # models within requests, whose fields are named without them
 _RECIPES = ("text", "columns")
+_COSTS = ("costs", "other_cost")
 _PARTS = {"grid": "--grid", "ranges": "--range", "params": "--param"}
 
 
@@ -60,7 +64,9 @@ class OptionNames:
             return self._correction(correction)
         parts = pointer.removeprefix("/query").strip("/").split("/")
         if parts[0] == "params" and len(parts) > 1 and "param" in self._fields:
-            return f"--param {parts[1]}"
+            # costs have options of their own
+            own = parts[1] in _COSTS and parts[1] in self._fields
+            return _option(parts[1]) if own else f"--param {parts[1]}"
         for end in range(len(parts), 0, -1):
             field = "_".join(parts[:end])
             if field in self._arguments:

@@ -11,7 +11,8 @@ import orjson
 import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -114,9 +115,22 @@ def print_result(
             console(json).print(each, markup=False)
 
 
+class _Unpadded(Table):
+    """A table without the blanks that would fill its lines to the width of the longest."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in Segment.split_lines(super().__rich_console__(console, options)):  # type: ignore[arg-type]
+            while line and not line[-1].text.rstrip():
+                line.pop()
+            if line:
+                line[-1] = Segment(line[-1].text.rstrip(), line[-1].style, line[-1].control)
+            yield from line
+            yield Segment.line()
+
+
 def table(titles: Sequence[str], rows: Iterable[Sequence[object]], whole: Collection[str] = ()) -> Table:
     """Return a table with dashes for absent values; ids and the columns in ``whole`` are never wrapped."""
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    drawn = _Unpadded(box=None, pad_edge=False, header_style="bold")
     for title in titles:
         drawn.add_column(title, overflow="fold", no_wrap=title == "id" or title in whole)
     for row in rows:

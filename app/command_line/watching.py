@@ -6,9 +6,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app.command_line.output import number
+from app.display.cards import waiting
 from app.jobs.client import Job
 from app.jobs.schemas import Job as JobBody
-from app.plurals import time_left
+from app.plurals import gap_text, time_left
 from app.remote.errors import JobFailedError
 
 # counted from 0 in the steps, and from 1 for people
@@ -57,7 +58,7 @@ def _step(step: dict[str, Any]) -> str:
     if setting:
         first = "".join(f", {name.replace('_', ' ')} {number(value)}" for name, value in list(shown.items())[:2])
         return f"{setting}: epoch {step['epoch']}{first}"
-    gap = number(step["gap"]) or "not measured"
+    gap = gap_text(step["gap"]) or "not measured"
     more = "".join(f", {name.replace('_', ' ')} {number(value)}" for name, value in shown.items())
     return f"epoch {step['epoch']}, gap {gap}{more}"
 
@@ -66,7 +67,7 @@ def _state(job: JobBody) -> dict[str, Any]:
     if job.state == "succeeded":
         return {"completed": 1.0, "left": "done"}
     if job.progress is None:
-        return {"left": job.state}
+        return {"left": waiting(job)}
     eta, phase = job.progress.eta_seconds, _phase(job)
     left = phase if eta is None else f"{phase}, {time_left(eta)}"
     return {"completed": job.progress.fraction, "left": left}
@@ -75,7 +76,7 @@ def _state(job: JobBody) -> dict[str, Any]:
 def _phase(job: JobBody) -> str:
     """The phase of a running job, or its trials; else its state."""
     if job.progress is None or job.state != "running":
-        return job.state
+        return waiting(job)
     if job.progress.trials is not None:
         return f"{job.progress.trials_done} of {job.progress.trials} trials"
     return job.progress.phase or job.state

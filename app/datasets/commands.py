@@ -18,12 +18,15 @@ from app.datasets.label_columns import chosen_label_column, print_columns, propo
 from app.datasets.recipe_schemas import ColumnSummary
 from app.datasets.schemas import Dataset, DatasetRow, FromUpload, ImportOptions, NewRows
 from app.datasets.statistics_schemas import DatasetStatistics
+from app.jobs.client import Job
 from app.remote.errors import ClientError
 from app.remote.files import is_address
 
 datasets = typer.Typer(help="Upload and manage datasets.", no_args_is_help=True)
 
 _FORMAT = f"{', '.join(FORMATS)}; default: detected from the file's extension or content."
+# of messages about files, whichever command shows them
+_OPTIONS = OptionNames(ImportOptions.model_fields)
 _RESUME = "Resume the interrupted upload of this file; the error message shows the id."
 
 Ref = Annotated[str, typer.Argument(metavar="DATASET", help="Name or id.")]
@@ -140,6 +143,7 @@ def append(
             job.wait(progress=False)
         body = client.datasets.get(dataset)
         statistics = client.datasets.statistics(body.id) if wait else None
+    _print_warning(job, json)
     _show(body, json)
     if statistics is not None:
         _print_warnings(statistics, out)
@@ -204,9 +208,13 @@ def correct(
         if wait:
             job.wait(progress=False)
         body = client.datasets.get(dataset)
-    if job.result is not None and job.result.warning is not None:
-        console(json).print(f"Warning: {job.result.warning}", markup=False)
+    _print_warning(job, json)
     _show(body, json)
+
+
+def _print_warning(job: Job, json: bool) -> None:
+    if job.result is not None and job.result.warning is not None:
+        console(json).print(f"Warning: {_OPTIONS.said(job.result.warning)}", markup=False)
 
 
 @datasets.command()
@@ -332,7 +340,7 @@ def _show(dataset: Dataset, json: bool) -> None:
 
 def _print_warnings(statistics: DatasetStatistics, out: Console) -> None:
     for warning in statistics.warnings:
-        out.print(f"Note: {warning.detail}.", markup=False)
+        out.print(f"Note: {_OPTIONS.said(warning.detail)}.", markup=False)
 
 
 uploads = typer.Typer(help="Manage interrupted uploads.", no_args_is_help=True)

@@ -5,6 +5,7 @@ from app.datasets.recipe_schemas import TITLE_AND_BODY, TextRecipe, stem_languag
 from app.datasets.schemas import ImportOptions
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
+from app.features.language_detection import is_among
 
 # why a format may not support an option
 _REASONS = {
@@ -81,14 +82,6 @@ def check_options(options: ImportOptions, format: str) -> None:
 
 # a language that fewer of the texts are in is not the language of any
 _LEAST_SHARE = 0.05
-# tags of languages that are hard to distinguish in texts, or that have several tags
-_ALIKE = (
-    {"no", "nb", "nn", "da", "sv"},
-    {"hbs", "hr", "sr", "bs", "sl"},
-    {"id", "ms"},
-    {"es", "gl", "ca", "pt"},
-    {"he", "iw"},
-)
 
 
 def main_language(statistics: DatasetStatistics) -> str | None:
@@ -109,7 +102,7 @@ def with_language(recipe: TextRecipe, statistics: DatasetStatistics, pointer: st
     _check_fields(recipe, statistics, pointer)
     for field, of in _languages(recipe).items():
         if recipe.language is not None:
-            if not any(_same(language, recipe.language) for language in of):
+            if not is_among(recipe.language, of):
                 detail = (
                     f"{field} is for {', '.join(sorted(of))}, but language is {recipe.language}: use the same "
                     "language for both"
@@ -196,14 +189,9 @@ def _foreign(languages: set[str], statistics: DatasetStatistics) -> bool:
     share = sum(
         each.share
         for each in statistics.languages.shares
-        if each.language == "other" or any(_same(each.language, language) for language in languages)
+        if each.language == "other" or is_among(each.language, languages)
     )
     return share < _LEAST_SHARE
-
-
-def _same(one: str, other: str) -> bool:
-    first, second = (tag.split("-")[0].lower() for tag in (one, other))
-    return first == second or any({first, second} <= group for group in _ALIKE)
 
 
 def _fault(detail: str, pointer: str) -> InvalidInput:

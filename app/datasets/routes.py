@@ -30,7 +30,8 @@ from app.http.parameters import DATASETS, V1, Db, Once, PageSize, PageToken, Ref
 from app.http.problems import responses
 from app.jobs import previews
 from app.jobs import service as jobs
-from app.jobs.schemas import FeaturePreview, Job, PreviewRequest
+from app.jobs.preview_schemas import FeaturePreview, PreviewRequest
+from app.jobs.schemas import Job
 from app.schemas import Page
 from app.store import tables
 from app.store.idempotency import fingerprint, idempotent

@@ -13,7 +13,7 @@ from app.evaluations.schemas import Comparison, Evaluation
 from app.hierarchies.schemas import Hierarchy
 from app.jobs.schemas import Job, JobStep, JobSteps, SolverInfo
 from app.models.schemas import Model, ModelVersion
-from app.plurals import counted, time_left
+from app.plurals import counted, gap_text, time_left
 from app.predictions.schemas import Prediction, PredictResponse
 from app.schemas import Page, ProblemDocument
 
@@ -119,7 +119,7 @@ def _(steps: JobSteps, ask: Ask) -> Card:
     last = steps.steps[-1] if steps.steps else None
     brief = [counted(len(steps.steps), "step")]
     if last is not None and last.gap is not None:
-        brief.append(f"gap {last.gap:.3g} after {last.seconds:.3g} s")
+        brief.append(f"gap {gap_text(last.gap)} after {last.seconds:.3g} s")
     return Card("", brief, curve=_curve(steps))
 
 
@@ -146,7 +146,7 @@ def _(version: ModelVersion, ask: Ask) -> Card:
         ("labels", version.n_classes),
         ("features", version.n_features),
         ("training rows", version.n_train),
-        ("relative gap", version.gap),
+        ("relative gap", gap_text(version.gap)),
         ("epochs", version.epochs),
         ("seconds", version.seconds),
         ("aliases", ", ".join(version.aliases) or None),
@@ -231,11 +231,20 @@ def _(page: Page[Any], ask: Ask) -> Card:
     return Card("", brief, tables=[Table((), rows)], notes=more)
 
 
+def waiting(job: Job) -> str:
+    """What a job waits for in the queue: ``queued at place 2 while train is running``; else its state."""
+    place = job.queue
+    if place is None or job.state != "queued":
+        return job.state
+    kinds = f" while {' and '.join(place.running)} {'is' if len(place.running) == 1 else 'are'} running"
+    return f"queued at place {place.position}{kinds if place.running else ''}"
+
+
 def stage(job: Job) -> str:
-    """What a job does now and, where it is known, the time left: ``training, epoch 12, gap 0.0031, about 8 s left``."""
+    """What a job does now and, where it is known, the time left: ``epoch 12, gap 3.1e-03, about 8 s left``."""
     now = job.progress
     if now is None:
-        return job.state
+        return waiting(job)
     if now.trials is not None:
         parts = [f"{now.trials_done} of {now.trials} trials"]
     else:
@@ -243,13 +252,13 @@ def stage(job: Job) -> str:
         if now.epoch:
             parts.append(f"epoch {now.epoch}")
         if now.gap is not None:
-            parts.append(f"gap {now.gap:.3g}")
+            parts.append(f"gap {gap_text(now.gap)}")
     return ", ".join(parts + ([] if now.eta_seconds is None else [time_left(now.eta_seconds)]))
 
 
 def _brief(version: ModelVersion) -> list[str]:
     measures = version.metrics.get("test") or {}
-    gap = [] if version.gap is None else [f"gap {version.gap:.2g}"]
+    gap = [] if version.gap is None else [f"gap {gap_text(version.gap)}"]
     return [*_first(measures), *gap]
 
 

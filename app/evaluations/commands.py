@@ -78,9 +78,8 @@ def compare(
         for each in found.measures
     ]
     out.print(table(["measure", "a", "b", "a - b", f"{found.confidence:.0%} interval", "p"], rows))
-    params = [(name, *values) for name, *values in _differing(found)]
-    if params:
-        out.print(table(["differs", "a", "b"], params))
+    if found.differing:
+        out.print(table(["differs", "a", "b"], found.differing))
     if found.labels:
         each_label = [
             (
@@ -220,12 +219,6 @@ def _span(low: float | None, high: float | None) -> str | None:
 
 def _value(evaluation: Evaluation, name: str) -> str | None:
     return next((number(each.value) for each in evaluation.measures if (each.name, each.level) == (name, 0)), None)
-
-
-def _differing(found: Comparison) -> list[tuple[str, object, object]]:
-    """Return the method and parameters that differ."""
-    a, b = ({"solver": side.solver, **side.params} for side in (found.a, found.b))
-    return [(name, a.get(name), b.get(name)) for name in {**a, **b} if a.get(name) != b.get(name)]
 
 
 def _sides(found: Comparison) -> list[tuple[object, ...]]:

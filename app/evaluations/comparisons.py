@@ -83,6 +83,7 @@ def _compare(
             version_sha256=version.sha256,
             solver=version.solver,
             params=version.params,
+            request=version.request,
             size_bytes=version.size_bytes,
             microseconds_per_row=row.microseconds_per_row,
         )

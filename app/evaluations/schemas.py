@@ -1,5 +1,6 @@
 """Evaluations: how well a version of a model does on a dataset, and whether another one does better."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
@@ -30,8 +31,8 @@ class EvaluateRequest(JobOptions):
     )
     hierarchy: Name | None = Field(
         default=None,
-        description="Id or name of the label tree for measures by level. Default: the label tree of the model or of "
-        "its job.",
+        description="Id or name of the label tree for measures by level: that of the model, or another edition of it. "
+        "Default: the label tree of the model or of its job.",
     )
     resamples: int = Field(
         default=1000, ge=0, le=10_000, description="Resamples of the bootstrap; 0 gives no intervals."
@@ -219,6 +220,10 @@ class ComparisonRequest(BaseModel):
     )
 
 
+# of a request: what it is, what it makes, and what is shown with defaults
+_NO_SETTINGS = ("kind", "model", "solver", "params", "tags", "priority")
+
+
 class Compared(BaseModel):
     """One side of a comparison."""
 
@@ -228,12 +233,28 @@ class Compared(BaseModel):
     version_sha256: str
     solver: str
     params: dict[str, Any] = Field(description="All parameters, including defaults.")
+    request: dict[str, Any] = Field(default={}, description="The training job's request, unchanged.")
     size_bytes: int = Field(description="Size of the version's files.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Method, parameters and all other settings of the request, those within others as ``text.lemmas``."""
+        request = {name: value for name, value in self.request.items() if name not in _NO_SETTINGS}
+        return {"solver": self.solver, **self.params, **_flat(request)}
+
     microseconds_per_row: float | None = Field(
         default=None,
         description="As in the evaluation. Two times are comparable only if the same machine was equally idle for "
         "both.",
     )
+
+
+def _flat(settings: Mapping[str, Any], within: str = "") -> dict[str, Any]:
+    """The settings of a request by name, those of an object by names with dots."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        found |= _flat(value, f"{within}{name}.") if isinstance(value, dict) and value else {f"{within}{name}": value}
+    return found
 
 
 class McNemar(BaseModel):
@@ -273,6 +294,12 @@ class ComparedLabel(BaseModel):
 
 class Comparison(Shown, BaseModel):
     """Two versions on the rows that both were evaluated on."""
+
+    @property
+    def differing(self) -> list[tuple[str, Any, Any]]:
+        """The settings that differ: the name, of a and of b, and None of a version without it."""
+        a, b = self.a.settings, self.b.settings
+        return [(name, a.get(name), b.get(name)) for name in {**a, **b} if a.get(name) != b.get(name)]
 
     a: Compared
     b: Compared

@@ -31,6 +31,7 @@ from app.predictions.model_cache import load_folder
 from app.storable_text import parse_json
 from app.store import tables
 from app.store.db import new_id, reading, writing
+from app.store.disk_space import writing_to
 from app.store.files import MANIFEST, Files, Upload, files, sync_folder
 from app.store.lookup import by_id
 from solvers.core.artefact_files import read_array
@@ -100,10 +101,10 @@ def _contents(archive: zipfile.ZipFile, size_bytes: int) -> ArchiveContents:
     names = [member.filename for member in members]
     if len(set(names)) < len(names):
         raise _refused("a member occurs twice")
-    for number, member in enumerate(members):
+    for member in members:
         text = member.filename in _TEXTS
         if not text and not _ARRAY.fullmatch(member.filename):
-            raise _refused(f"member {number} is not a member of an archive")
+            raise _refused(f"it is no model archive, as an export writes it: it has the file {member.filename!r:.80}")
         if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
             raise _refused("a member is compressed; archives of this service are uncompressed", member.filename)
         if member.flag_bits & _FLAGS:
@@ -158,7 +159,8 @@ def _extract(archive: zipfile.ZipFile, contents: ArchiveContents, work: Path, ch
 def _copied(archive: zipfile.ZipFile, name: str, target: Path | None) -> str:
     sha256 = hashlib.sha256()
     try:
-        with archive.open(name) as member, open(target or os.devnull, "wb") as file:
+        path = target or Path(os.devnull)
+        with archive.open(name) as member, writing_to(path, archive.getinfo(name).file_size), path.open("wb") as file:
             while block := member.read(_BLOCK):
                 sha256.update(block)
                 file.write(block)

@@ -7,6 +7,7 @@ from typing import Any
 from app.features.base import OF_TEXTS
 from app.jobs.request_schemas import CopyOf, EditionOf
 from app.models.schemas import ModelAbout, ModelVersion
+from app.plurals import gap_text
 
 # what the measures of a version are called there; the others go by their own names
 _METRICS = {"error": "error", "macro_f1": "f1", "accuracy@5": "top-5-accuracy"}
@@ -127,15 +128,15 @@ def _certificate(version: ModelVersion) -> str:
         return "This method has no duality gap."
     state = "reached its tolerance" if version.converged else "ended above its tolerance"
     return (
-        f"Training {state}: by its relative duality gap of {version.gap:.3g}, measured over all training rows, the "
-        "objective is at most that share above the least possible."
+        f"Training {state}: by its relative duality gap of {gap_text(version.gap)}, measured over all training rows, "
+        "the objective is at most that share above the least possible."
     )
 
 
 def _copy(copy: CopyOf) -> str:
     half = "in half precision, " if copy.float16 else ""
     of_source = (
-        "" if copy.gap is None else f" The relative duality gap of that version, {copy.gap:.3g}, is not its own."
+        "" if copy.gap is None else f" The relative duality gap of that version, {gap_text(copy.gap)}, is not its own."
     )
     return (
         f"This is a smaller copy of version {copy.version} (SHA-256 `{copy.version_sha256}`), {half}with {copy.pruned} "
@@ -148,7 +149,9 @@ def _copy(copy: CopyOf) -> str:
 
 def _edition(edition: EditionOf) -> str:
     of_source = (
-        "" if edition.gap is None else f" The relative duality gap of its training, {edition.gap:.3g}, stays its own."
+        ""
+        if edition.gap is None
+        else f" The relative duality gap of its training, {gap_text(edition.gap)}, stays its own."
     )
     return (
         f"Version {edition.version} (SHA-256 `{edition.version_sha256}`) adopted another edition of its vocabulary "

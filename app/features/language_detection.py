@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,18 @@ if TYPE_CHECKING:
 
 # letters of a text that are looked at
 MOST_LETTERS = 10_000
+# letters of a text and probability from which on its language counts as known
+_CLEAR_LETTERS, _CLEAR = 40, 0.99
+# tags of languages that are hard to distinguish in texts, or that have several tags
+_ALIKE = (
+    {"no", "nb", "nn", "da", "sv"},
+    {"hbs", "hr", "sr", "bs", "sl"},
+    {"id", "ms"},
+    {"es", "gl", "ca", "pt"},
+    {"he", "iw"},
+)
+# what the detector calls codes and the like
+NO_LANGUAGE = "zxx"
 
 
 def language_scores(text: str, candidates: Sequence[str]) -> dict[str | None, float]:
@@ -39,6 +51,25 @@ def language_scores(text: str, candidates: Sequence[str]) -> dict[str | None, fl
 def n_letters(text: str) -> int:
     """The letters and their marks: vowel signs are a third of what Hindi is written with."""
     return sum(unicodedata.category(one)[0] in "LM" for one in text)
+
+
+def same_language(one: str, other: str) -> bool:
+    """Whether two tags are of one language, or of two that are hard to distinguish."""
+    first, second = (tag.split("-")[0].lower() for tag in (one, other))
+    return first == second or any({first, second} <= group for group in _ALIKE)
+
+
+def is_among(language: str, known: Collection[str]) -> bool:
+    """Whether a language is one of some, or is hard to distinguish from one."""
+    return any(same_language(language, each) for each in known)
+
+
+def clear_language(text: str) -> str | None:
+    """The language of a text, None if it is not clear: detection of short texts is often wrong."""
+    if n_letters(text) < _CLEAR_LETTERS:
+        return None
+    language, probability = detector().classify(text[:MOST_LETTERS])
+    return None if probability < _CLEAR or language == NO_LANGUAGE else str(language)
 
 
 @lru_cache(1)

@@ -86,8 +86,11 @@ def parse_npz(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
     if n == 0:
         raise row_error(1, "the matrix has no rows")
     problems, rows = Problems(), np.arange(1, n + 1, dtype=np.int64)
-    unlabelled = np.zeros(n + 1, np.int64)
-    labels = _sets([], unlabelled, rows, problems) if options.unlabelled else _labels(arrays, options, rows, problems)
+    if options.unlabelled:
+        _check_unlabelled(arrays, options)
+        labels: Labels | LabelSets = _sets([], np.zeros(n + 1, np.int64), rows, problems)
+    else:
+        labels = _labels(arrays, options, rows, problems)
     split = _split(arrays, rows, problems)
     weights = _weights(arrays, options, rows, problems)
     matrix = None if X is None else _checked(X, rows, problems)
@@ -128,6 +131,14 @@ def _checked(X: csr_matrix[np.float64], rows: npt.NDArray[np.int64], problems: P
         row = int(np.searchsorted(X.indptr, at, "right")) - 1
         problems.add(int(rows[row]), f"{X.data[at]} is not a finite number", f"column {X.indices[at]}")
     return X
+
+
+def _check_unlabelled(arrays: Mapping[str, Array], options: ImportOptions) -> None:
+    """Refuse labels in a file that should have none, unless other columns are ignored."""
+    own = next((name for name in (options.label_column, *LABELS) if name in arrays), None)
+    if own is not None and options.other_columns != "ignore":
+        detail = "unlabelled is set, but the file has labels: leave unlabelled out, or name the array in ignore_columns"
+        raise row_error(1, detail, own)
 
 
 def _labels(

@@ -8,8 +8,9 @@ from pydantic import PrivateAttr
 
 from app.curation.schemas import SuggestedRows, WrongLabels
 from app.display.cards import stage
+from app.jobs.plan_schemas import JobPlan
 from app.jobs.request_schemas import Trial
-from app.jobs.schemas import FINAL_STATES, JobKind, JobLog, JobPlan, JobRequest, JobState, JobSteps, TrainRequest
+from app.jobs.schemas import FINAL_STATES, JobKind, JobLog, JobRequest, JobState, JobSteps, TrainRequest
 from app.jobs.schemas import Job as JobBody
 from app.predictions.schemas import BatchPredictRequest, PredictionPlan
 from app.remote.errors import JobFailedError

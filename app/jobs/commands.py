@@ -11,19 +11,11 @@ from app.command_line.output import Json, console, number, print_json, print_res
 from app.command_line.request_fields import build_request, fields_of, param_of, tags_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.cost_options import CostsOption, OtherCost, costs_request, naming_lines
-from app.jobs.schemas import (
-    CleaningPreview,
-    Job,
-    JobKind,
-    JobPlan,
-    JobResult,
-    JobState,
-    PreviewRequest,
-    Span,
-    TrainRequest,
-)
+from app.jobs.plan_schemas import JobPlan, Span
+from app.jobs.preview_schemas import CleaningPreview, PreviewRequest
+from app.jobs.schemas import Job, JobKind, JobResult, JobState, TrainRequest
 from app.models.schemas import ModelVersion
-from app.plurals import counted, time_left
+from app.plurals import counted, gap_text, time_left
 from app.schemas import Priority
 
 jobs = typer.Typer(help="Manage jobs.", no_args_is_help=True)
@@ -155,7 +147,7 @@ def steps(
     """Show the convergence curve of a job."""
     found = connect().jobs.get(job).steps(after, limit)
     rows = [
-        (each.number, each.epoch, number(each.primal), number(each.dual), number(each.gap), number(each.seconds))
+        (each.number, each.epoch, number(each.primal), number(each.dual), gap_text(each.gap), number(each.seconds))
         for each in found.steps
     ]
     print_result(found, table(["step", "epoch", "primal", "dual", "gap", "seconds"], rows), json)
@@ -172,7 +164,7 @@ def _summary(version: ModelVersion) -> dict[str, object]:
     row: dict[str, object] = {"version": version.version}
     if "C" in version.params:
         row["C"] = version.params["C"]
-    row |= {"epochs": version.epochs, "gap": number(version.gap)}
+    row |= {"epochs": version.epochs, "gap": gap_text(version.gap)}
     return row | {
         f"{part} {name}": number(value) for part, all_ in version.metrics.items() for name, value in all_.items()
     }

@@ -23,8 +23,8 @@ _ACTIVE = ("queued", "running")
 def evaluate_both(session: Session, model: str, request: ComparisonRequest) -> list[Job]:
     """Queue what is missing: both versions evaluated on the same rows, which neither was trained on.
 
-    Where both were trained on one dataset these are its rows as the later one has them. What is evaluated or queued
-    already is not queued again.
+    Where both were trained on one dataset these are its rows as the later one has them. They are measured along the
+    label tree of the later version that has one. What is evaluated or queued already is not queued again.
 
     Raises
     ------
@@ -44,7 +44,8 @@ def evaluate_both(session: Session, model: str, request: ComparisonRequest) -> l
         dataset_versions.require_ready(dataset)
         rows = dataset_versions.resolve_version(session, dataset, _number(dataset, versions))
         part = request.part or _part(rows, versions)
-        tree = next((each.hierarchy_id for each in versions if each.hierarchy_id is not None), None)
+        trees = [each for each in versions if each.hierarchy_id is not None]
+        tree = max(trees, key=lambda each: each.created_at).hierarchy_id if trees else None
         queued = []
         for version in {each.id: each for each in versions}.values():
             evaluation = EvaluateRequest(

@@ -4,11 +4,13 @@ import csv
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
 
+from app.datasets.formats.delimited import DELIMITERS, cells_of
 from app.remote.errors import ClientError
 
 COLUMNS = ("label", "answer", "cost")
@@ -53,11 +55,14 @@ def read_costs(path: Path) -> CostFile:
     return CostFile(table, lines)
 
 
-def _rows(file: Iterable[str]) -> Iterator[tuple[int, str, str, float]]:
+def _rows(file: TextIO) -> Iterator[tuple[int, str, str, float]]:
     """Line, right label, answer and cost."""
-    reader = csv.reader(file)
+    first = file.readline()
+    # as of datasets: the delimiter with which the header has the columns
+    delimiter = next((mark for mark in DELIMITERS.values() if _has_columns(cells_of(first, mark))), ",")
+    reader = csv.reader(chain([first], file), delimiter=delimiter)
     header = [cell.strip().lower() for cell in next(reader, [])]
-    if sorted(header) != sorted(COLUMNS):
+    if not _has_columns(header):
         raise ValueError(f"line 1: expected the header label,answer,cost; got {','.join(header)!r:.80}")
     label, answer, cost = (header.index(name) for name in COLUMNS)
     for cells in reader:
@@ -65,7 +70,13 @@ def _rows(file: Iterable[str]) -> Iterator[tuple[int, str, str, float]]:
             continue
         if len(cells) != len(COLUMNS):
             raise ValueError(f"line {reader.line_num}: expected 3 cells, got {len(cells)}")
-        yield reader.line_num, cells[label], cells[answer], _number(cells[cost], reader.line_num)
+        # where commas delimit no cells, they are decimal
+        number = cells[cost] if delimiter == "," else cells[cost].replace(",", ".")
+        yield reader.line_num, cells[label], cells[answer], _number(number, reader.line_num)
+
+
+def _has_columns(header: Iterable[str]) -> bool:
+    return sorted(cell.strip().lower() for cell in header) == sorted(COLUMNS)
 
 
 def _number(text: str, line: int) -> float:
@@ -83,8 +94,8 @@ CostsOption = Annotated[
     typer.Option(
         "--costs",
         metavar="FILE|tree",
-        help="What wrong answers cost: a CSV file with the columns label, answer and cost, or tree for distances in "
-        "the label tree.",
+        help="What wrong answers cost: a CSV file with the columns label, answer and cost, separated by commas, "
+        "semicolons or tabs, or tree for distances in the label tree.",
     ),
 ]
 OtherCost = Annotated[
@@ -115,5 +126,5 @@ def naming_lines(table: CostFile | None) -> Iterator[None]:
     except ClientError as error:
         for fault in error.errors:
             if table is not None and (fault.pointer or "").removeprefix("/params").startswith("/costs"):
-                fault.detail = f"--costs, {table.place(fault.detail)}"
+                fault.detail = table.place(fault.detail)
         raise

@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 from app.datasets.recipe_schemas import default_recipe
 from app.errors import InvalidInput, Item
 from app.jobs import slots
-from app.jobs.schemas import Assumptions, EarlierJobs, JobPlan, ShardPlan, Span, TrainRequest
+from app.jobs.plan_schemas import Assumptions, EarlierJobs, JobPlan, ShardPlan, Span
+from app.jobs.schemas import TrainRequest
 from app.jobs.training_requests import Resolved, resolve
 from app.store import tables
 from app.store.db import reading

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.jobs import trials as trial_jobs
 from app.jobs import workers as live_workers
-from app.jobs.schemas import QueuePlace
+from app.jobs.schemas import JobKind, QueuePlace
 from app.schemas import PRIORITIES, Priority
 from app.store import tables
 from app.store.db import db_now, reading
@@ -156,17 +156,19 @@ def places(session: Session, rows: Iterable[tables.Job]) -> Mapping[str, QueuePl
     found: dict[str, QueuePlace] = {}
     for queue in sorted({row.queue for row in queued}):
         order = in_order(session, queue)
-        starts = _starts(session, queue, order)
+        starts, running = _starts(session, queue, order)
         position = {id: at for at, id in enumerate(order)}
         for row in queued:
             at = position.get(row.id)
             if row.queue == queue and at is not None:
-                found[row.id] = QueuePlace(position=at + 1, starts_in_seconds=starts[at])
+                found[row.id] = QueuePlace(position=at + 1, starts_in_seconds=starts[at], running=running)
     return found
 
 
-def _starts(session: Session, queue: str, order: Sequence[str]) -> list[float | None]:
-    """Seconds until each of the next jobs is taken: each process goes on with the next as soon as it is free.
+def _starts(session: Session, queue: str, order: Sequence[str]) -> tuple[list[float | None], list[JobKind]]:
+    """Seconds until each of the next jobs is taken, and the kinds of those that run.
+
+    Each process goes on with the next job as soon as it is free.
 
     Imports have a process of their own beside the others in the general pool, and take whichever is free first.
     """
@@ -183,8 +185,9 @@ def _starts(session: Session, queue: str, order: Sequence[str]) -> list[float | 
             )
         ).all()
         imports = set(session.scalars(select(J.id).where(J.id.in_(order), J.kind == IMPORT)))
+    kinds = sorted({row.kind for row in running})
     if not processes:
-        return [None] * len(order)
+        return [None] * len(order), kinds
     means = {
         is_import: _mean([float(row.took) for row in took if (row.kind == IMPORT) == is_import])
         for is_import in (True, False)
@@ -213,7 +216,7 @@ def _starts(session: Session, queue: str, order: Sequence[str]) -> list[float | 
         found.append(at)
         if mean is not None:
             heapq.heappush(free[lane], at + mean)
-    return found
+    return found, kinds
 
 
 def _mean(seconds: Sequence[float]) -> float | None:

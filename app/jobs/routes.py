@@ -11,11 +11,11 @@ from latex2mathml.converter import convert
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from app.access.authentication import CLERK, VIEWER
+from app.access.authentication import CLERK, VIEWER, authorize
 from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
-from app.errors import NotFound
+from app.errors import InvalidInput, Malformed, NotFound
 from app.evaluations.schemas import EvaluateRequest
-from app.http.bodies import Body, KindBody
+from app.http.bodies import Body, KindBody, parse_object
 from app.http.parameters import V1, Db, Id, Once, PageSize, PageToken, Ref, opened, point_to
 from app.http.problems import responses
 from app.jobs import logs as job_logs
@@ -23,6 +23,7 @@ from app.jobs import plans, tunings
 from app.jobs import service as jobs
 from app.jobs import steps as job_steps
 from app.jobs.events import MEDIA_TYPE, follow
+from app.jobs.plan_schemas import JobPlan
 from app.jobs.request_schemas import AdoptRequest, CompressRequest, Trial, TuneRequest
 from app.jobs.schemas import (
     Handles,
@@ -30,7 +31,6 @@ from app.jobs.schemas import (
     JobKind,
     JobLog,
     JobPatch,
-    JobPlan,
     JobRequest,
     JobState,
     JobSteps,
@@ -63,7 +63,17 @@ _any = KindBody(
 )
 
 
-@router.post("", status_code=202, dependencies=[CLERK], responses=responses(404, 409))
+async def _role_of_kind(request: Request) -> None:
+    """Refuse viewers with the role that the kind of their job needs, which is a clerk's for predictions only."""
+    if (await authorize(request, "viewer")).role == "viewer":
+        try:
+            kind = (await run_in_threadpool(parse_object, await request.body())).get("kind")
+        except (InvalidInput, Malformed):
+            kind = None
+        await authorize(request, "clerk" if kind == "predict" else "editor")
+
+
+@router.post("", status_code=202, dependencies=[Depends(_role_of_kind), CLERK], responses=responses(404, 409))
 def submit_job(session: Db, response: Response, token: Once, body: Annotated[JobRequest, Depends(_any)]) -> Job:
     """Submit a job: `train` trains a new version of a model, `tune` trains the best of many settings, `evaluate`
     measures a version, `predict` predicts the rows of a dataset, `compress` makes a smaller copy of a version, `adopt`

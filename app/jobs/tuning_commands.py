@@ -17,6 +17,7 @@ from app.jobs.request_schemas import AdoptRequest, CompressRequest, Trial, TuneR
 from app.jobs.schemas import JobResult
 from app.models.commands import copy_facts, edition_facts
 from app.models.schemas import ModelVersion
+from app.plurals import gap_text
 
 _SHOWN = 20
 
@@ -80,7 +81,7 @@ def tune(
             result = cast(JobResult, job.result)
             version = client.models.version(str(result.model), cast(int, result.version))
             test = {f"test {name}": number(value) for name, value in version.metrics.get("test", {}).items()}
-            rows = {"version": version.version, "trial": result.trial, "gap": number(version.gap), **test}
+            rows = {"version": version.version, "trial": result.trial, "gap": gap_text(version.gap), **test}
             console(json).print(table(["model", version.model], rows.items()))
     show_job(job, json)
 
@@ -118,7 +119,7 @@ def _show_trials(job: Job, json: bool, page_size: int = _SHOWN, page_token: str 
         measure: [_rounded(each.value) for each in items],
         "seconds": [None if each.seconds is None else f"{each.seconds:.1f}" for each in items],
         "epochs": [each.epochs for each in items],
-        "gap": [None if each.gap is None else f"{each.gap:.1e}" for each in items],
+        "gap": [gap_text(each.gap) for each in items],
         "state": [_state(each) for each in items],
     }
     for name in ("round", "text", "state"):

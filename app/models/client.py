@@ -164,6 +164,7 @@ class Models(Resource):
         sure_level: SureLevel = "any",
         certain: bool = False,
         least_cost: bool = False,
+        text_language: str | None = None,
     ) -> Predictions:
         """Labels and scores, one prediction an instance, in order; ``to_pandas()`` and ``to_polars()`` convert them.
 
@@ -194,6 +195,9 @@ class Models(Resource):
         least_cost : bool
             Answer with the label of the least expected cost, given in ``expected_cost``; of versions of ``auto`` with
             costs.
+        text_language : str or None
+            The language of the texts, or ``auto`` to detect it; each prediction's ``unseen_language`` has it if hardly
+            any training text was in it.
         sure_level : {"any", "leaves"} or int
             Along a label tree, what ``min_precision`` is of: answers at all levels together, labels alone, or nodes at
             a level, from 1.
@@ -220,6 +224,7 @@ class Models(Resource):
             certain=certain or None,
             least_cost=least_cost or None,
             language=language,
+            text_language=text_language,
             include=include and list(include),
             exclude=exclude and list(exclude),
         )

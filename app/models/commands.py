@@ -24,6 +24,7 @@ from app.models.schemas import (
     Storage,
     VersionPatch,
 )
+from app.plurals import gap_text
 from app.remote.errors import ClientError, PreconditionFailedError
 
 
@@ -40,7 +41,10 @@ def copy_facts(copy: CopyOf) -> list[tuple[str, object]]:
         ("error", f"{number(copy.error)} instead of {number(copy.error_source)}"),
         ("95% interval of the accuracy loss", f"{copy.loss_low:.3g} to {copy.loss_high:.3g}"),
         ("McNemar, exact p", number(copy.mcnemar.exact)),
-        ("certificate", "none of its own" + ("" if copy.gap is None else f"; the source's gap is {number(copy.gap)}")),
+        (
+            "certificate",
+            "none of its own" + ("" if copy.gap is None else f"; the source's gap is {gap_text(copy.gap)}"),
+        ),
     ]
 
 
@@ -55,7 +59,7 @@ def edition_facts(edition: EditionOf) -> list[tuple[str, object]]:
         ("same first concept", f"{edition.agreement:.4%} of them"),
         ("nDCG@10", f"{number(edition.ndcg)} instead of {number(edition.ndcg_source)}"),
         ("95% interval of the gain", f"{edition.gain_low:.3g} to {edition.gain_high:.3g}"),
-        ("certificate", "that of the source" + ("" if edition.gap is None else f", with gap {number(edition.gap)}")),
+        ("certificate", "that of the source" + ("" if edition.gap is None else f", with gap {gap_text(edition.gap)}")),
     ]
 
 
@@ -150,7 +154,7 @@ def trials(
     names = [name for name in found.trials[0].measures if name not in _LESS_ASKED]
     rows = [(_setting(trial), *(f"{trial.measures[name]:.4g}" for name in names)) for trial in found.trials]
     out.print(table(["tried", *names], rows, whole=names))
-    members = [(_setting(each), number(each.coefficient), number(each.gap)) for each in found.members]
+    members = [(_setting(each), number(each.coefficient), gap_text(each.gap)) for each in found.members]
     out.print(table(["member", "coefficient", "gap"], members, whole=["coefficient", "gap"]))
     if found.left_out:
         left = [(_setting(each), each.reason) for each in found.left_out]
@@ -231,7 +235,7 @@ def unalias(
 
 
 def _gap(version: ModelVersion) -> str | None:
-    gap = number(version.gap)
+    gap = gap_text(version.gap)
     return gap if version.unconverged is None else f"{gap or '-'}, not converged"
 
 

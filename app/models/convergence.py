@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.plurals import counted
+from app.plurals import counted, gap_text
 from app.store import tables
 from solvers.registry import SOLVERS
 
@@ -26,7 +26,7 @@ def unconverged(row: tables.ModelVersion) -> str | None:
     if row.converged or derived or (method is not None and not method.handles.certified):
         return None
     most, tol = row.params.get("max_epochs"), row.params.get("tol")
-    gap = "with no measured gap" if row.gap is None else f"with a relative gap of {row.gap:.3g}"
+    gap = "with no measured gap" if row.gap is None else f"with a relative gap of {gap_text(row.gap)}"
     wanted = "" if tol is None else f"; tol is {tol:g}"
     detail = None if method is None or row.report is None else method.uncertified(row.params, row.report)
     if detail is not None:

@@ -238,6 +238,20 @@ def of_texts(session: Session, versions: Sequence[ModelVersion]) -> set[str]:
     return {id for id, kind in kinds.items() if kind in OF_TEXTS}
 
 
+def training_languages(session: Session, version: ModelVersion) -> frozenset[str]:
+    """The languages of at least 1 % of a version's training texts, and those of its recipe; empty if not known."""
+    recipe = version.request.get("text") or {}
+    named = {*(recipe.get("by_language") or ()), *(recipe.get("lemmas") or ()), recipe.get("language")} - {None, "auto"}
+    data = tables.DatasetVersion
+    query = select(data.statistics["languages"]).where(
+        data.dataset_id == version.dataset, data.number == (version.request.get("dataset_version") or 1)
+    )
+    with reading(session):
+        found = session.execute(query).scalar()
+    shares = Languages.model_validate(found).shares if found else []
+    return frozenset(named | {each.language for each in shares} - {"other"})
+
+
 def languages_of(session: Session, versions: Sequence[ModelVersion]) -> dict[str, str]:
     """The language of each version that has one, by the version's id.
 

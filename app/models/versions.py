@@ -8,6 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from app.access import quotas
 from app.store import tables
 from app.store.db import db_now, new_id
 from app.store.scope import DEFAULT, Scope, scope_of
@@ -59,10 +60,17 @@ def add(session: Session, model: str, facts: Facts, metrics: Mapping[str, Mappin
     The model's row is made if need be, in the session's workspace, and stays locked until the commit: numbers have no
     gaps and no doubles. Where the job has published this point of its path before, that version's number is returned
     and nothing is added.
+
+    Raises
+    ------
+    StorageFull
+        The session's workspace has no room: jobs that ran at the same time may have filled it.
     """
     published = of_job(session, facts.job_id)
     if facts.point in published:
         return published[facts.point]
+    # the caller holds the row of its job, for which requests wait that hold the quota
+    quotas.require_room(session, facts.size_bytes, hold=False)
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
     scope = scope_of(session) or Scope(DEFAULT)
     row = {

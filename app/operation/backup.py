@@ -19,10 +19,13 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from app.config import settings
+from app.errors import StorageFull
 from app.operation.database_copies import BackupError, calm, copy_into, database_file, require_service, schema, snapshot
 from app.operation.moving_files import ordered
 from app.store import migrate, tables
 from app.store.db import make_engine
+from app.store.disk_space import free_bytes, megabytes
+from app.store.failures import explained
 from app.store.files import Files, files
 from app.store.named_files import NamedFolder, faults, named_folders
 from app.store.privacy import keep_private, private_files
@@ -60,8 +63,8 @@ def backup(target: Path, link: bool, say: Say) -> dict[str, Any]:
     Raises
     ------
     BackupError
-        The folder is there already, there is no database, it does not answer or is not at this version's schema, or too
-        much is deleted meanwhile.
+        The folder is there already or has no room, there is no database, it does not answer or is not at this version's
+        schema, or too much is deleted meanwhile.
     """
     if target.exists():
         raise BackupError(f"{target} already exists; pass a new folder for the backup")
@@ -76,14 +79,26 @@ def backup(target: Path, link: bool, say: Say) -> dict[str, Any]:
         except _Vanished as error:
             say(f"{error} was deleted meanwhile; starting again")
             continue
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(part, ignore_errors=True)
+            if _is_full(error):
+                raise BackupError(
+                    f"{target} has no room: {megabytes(free_bytes(target))} are free there without the unfinished "
+                    "backup, which was removed"
+                ) from None
             raise
         os.sync()  # all that the backup lists is on disk
         part.rename(target)
         return {name: value for name, value in contents.items() if name != "files"}
     shutil.rmtree(part, ignore_errors=True)
     raise BackupError("files are deleted faster than they are copied; try again later")
+
+
+def _is_full(error: BaseException) -> bool:
+    """Whether a disk is full; what reads the service writes nothing, so that it is the backup's."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+    return isinstance(explained(error), StorageFull)
 
 
 def restore(source: Path, say: Say) -> dict[str, Any]:

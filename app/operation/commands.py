@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from app.command_line.connection import connect
-from app.command_line.output import Json, console, fail, number, print_json, print_result, table
+from app.command_line.output import Json, console, fail, print_json, print_result, table
 from app.operation.schemas import Status
+from app.plurals import gap_text
 
 # As in app.operation.service_commands, what loads the numerics is imported when it is called.
 
@@ -118,7 +119,7 @@ def _status_show(found: Status) -> None:
             running.job.kind,
             running.job.request.get("model"),
             None if running.job.progress is None else f"{running.job.progress.fraction:.0%}",
-            None if running.job.progress is None else number(running.job.progress.gap),
+            None if running.job.progress is None else gap_text(running.job.progress.gap),
         )
         for running in found.running
     ]

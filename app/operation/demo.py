@@ -20,6 +20,7 @@ from app.datasets.recipe_schemas import TextRecipe
 from app.models.schemas import ModelVersion
 from app.operation.corpus import write_docstrings
 from app.operation.embedded import serving
+from app.plurals import gap_text
 
 MODEL = "docstrings"
 PARAMS = {"tol": 1e-3}
@@ -127,7 +128,7 @@ def _report(version: ModelVersion, say: Callable[[str], None]) -> None:
         f"{'converged' if version.converged else 'stopped at the limit of epochs'}")  # fmt: skip
     if version.primal is None or version.dual is None or version.gap is None:
         raise DemoError("the model has no bounds")
-    say(f"Optimum    primal {version.primal:.6g}, dual {version.dual:.6g}, relative gap {version.gap:.2e}: "
+    say(f"Optimum    primal {version.primal:.6g}, dual {version.dual:.6g}, relative gap {gap_text(version.gap)}: "
         "the best possible value lies between the two")  # fmt: skip
 
 

@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 from sqlalchemy import select
@@ -12,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.config import misspelt, settings
+from app.errors import SettingsError
 from app.jobs import workers as live_workers
 from app.operation import sweep as sweeping
 from app.store import migrate
@@ -48,30 +50,43 @@ def examine(hashes: bool) -> Iterator[Finding]:
     """
     for said in misspelt(os.environ):
         yield Finding("settings", "warning", said)
-    yield from _home()
-    yield from _storage()
+    try:
+        settings()
+    except SettingsError as error:
+        yield Finding("settings", "fault", str(error))
+        return
+    yield from _explained("data folder", _home)
+    yield from _explained("object storage", _storage)
     there = False
-    for finding in _database():
+    for finding in _explained("database", _database):
         yield finding
         there = finding.state != "fault"
     yield _redis(there)
     if not there:
         return
     with sessions()() as session:
-        looks: list[Callable[[Session], Iterator[Finding]]] = [
-            _clock,
-            _workers,
-            lambda it: _files(it, hashes),
-            _orphans,
+        looks: list[tuple[str, Callable[[Session], Iterator[Finding]]]] = [
+            ("clock", _clock),
+            ("workers", _workers),
+            ("files", lambda it: _files(it, hashes)),
+            ("orphans", _orphans),
         ]
-        for look in looks:
+        for part, look in looks:
             try:
-                yield from look(session)
-            except StorageAway as error:
-                yield Finding("files", "fault", error.detail)
+                yield from _explained(part, partial(look, session))
             except SQLAlchemyError as error:
                 session.rollback()
                 yield Finding("database", "fault", f"it does not answer: {type(error).__name__}")
+
+
+def _explained(part: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """What a look finds; a file that it cannot read or write is a fault of the part."""
+    try:
+        yield from look()
+    except StorageAway as error:
+        yield Finding(part, "fault", error.detail)
+    except OSError as error:
+        yield Finding(part, "fault", f"{error.filename or 'a file'}: {error.strerror or error}")
 
 
 def _home() -> Iterator[Finding]:

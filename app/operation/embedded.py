@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ from app.version import VERSION
 # Linux takes 108 bytes with the closing zero, macOS 104.
 MAX_SOCKET_PATH_BYTES = 100
 START_SECONDS = 120.0
+REDIS_SECONDS = 15.0
+_LOOK_SECONDS = 0.1
 WORKER_STOP_SECONDS = 30.0
 
 
@@ -125,10 +128,13 @@ def serving(
             os.environ["POLYMARGIN_REDIS_URL"] = f"unix://{sockets / 'redis.sock'}"
         settings.cache_clear()
         prepare()
-        supervisor = Supervisor(home / "logs", os.environ, say, stopping or threading.Event(), verbose)
+        stopping = stopping or threading.Event()
+        supervisor = Supervisor(home / "logs", os.environ, say, stopping, verbose)
         try:
             if server is not None:
-                supervisor.start(server, _redis_answers, START_SECONDS)
+                supervisor.start(server, lambda: _redis_fault() is None, START_SECONDS)
+            else:
+                _require_redis(stopping)
             supervisor.start(_worker(workers), lambda: True, START_SECONDS)
             for number in range(shards):
                 supervisor.start(_pool(number), lambda: True, START_SECONDS)
@@ -237,12 +243,24 @@ def _api(host: str, port: int, number: int = 0, apis: int = 1, descriptor: int |
     return Child(name, [*command, "--shared"] if apis > 1 else command)
 
 
-def _redis_answers() -> bool:
+def _require_redis(stopping: threading.Event) -> None:
+    """Wait for a queue server that others run; raises SupervisorError where it does not answer."""
+    deadline = time.monotonic() + REDIS_SECONDS
+    while (fault := _redis_fault()) is not None and not stopping.wait(_LOOK_SECONDS):
+        if time.monotonic() > deadline:
+            raise SupervisorError(
+                f"The queue server in POLYMARGIN_REDIS_URL cannot be used: {fault.rstrip('.')}. Start it, or unset the "
+                "variable: the service then runs a server of its own"
+            )
+
+
+def _redis_fault() -> str | None:
     try:
-        with redis.Redis.from_url(settings().redis_url) as client:
-            return bool(client.ping())
-    except redis.RedisError:
-        return False
+        with redis.Redis.from_url(settings().redis_url, socket_timeout=REDIS_SECONDS) as client:
+            client.ping()
+    except (redis.RedisError, ValueError) as error:
+        return str(error)
+    return None
 
 
 def _ready(url: str) -> bool:

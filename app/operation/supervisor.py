@@ -20,6 +20,8 @@ BACKOFF_SECONDS = 0.5
 _POLL_SECONDS = 0.1
 _LAST_WORDS_SECONDS = 2.0
 LOG_BYTES = 10 << 20
+# after which a process that is not ready is named
+SAY_SECONDS = 15.0
 
 
 class SupervisorError(Exception):
@@ -133,8 +135,12 @@ class Supervisor:
             return
         self._children.append(child)
         self._launch(child)
-        deadline = time.monotonic() + timeout
+        began, said = time.monotonic(), False
+        deadline = began + timeout
         while not self._stopping.is_set() and not ready():
+            if not said and time.monotonic() - began > SAY_SECONDS:
+                said = True
+                self._say(f"The {child.name} process is not ready after {SAY_SECONDS:g} s; its log: {self.log(child)}")
             if not child.running:
                 raise SupervisorError(f"The {child.name} process ended at once{self._last_words(child)}")
             if time.monotonic() > deadline:

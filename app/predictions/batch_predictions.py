@@ -96,11 +96,9 @@ def plan(session: Session, cache: ModelCache, request: BatchPredictRequest) -> P
     found = PredictionPlan(model=loaded.version.model, version=loaded.version.version, n_rows=n_rows)
     if used is None:
         return found
-    level = request.sure_level if isinstance(request.sure_level, int) else None
-    promised = promise(loaded.model, used, level)
-    counts = {"n_rows": n_rows, "n_sure": round(n_rows * promise(loaded.model, used).get("answered", 0.0))}
-    if level is not None:
-        counts["n_at_level"] = round(n_rows * promised.get("answered", 0.0))
+    promised = promise(loaded.model, used)
+    n_sure = round(n_rows * promised.get("answered", 0.0))
+    counts = {"n_rows": n_rows, "n_sure" if used.level is None else "n_at_level": n_sure}
     asked: dict[str, Any] = {"asked": request.min_precision, "sure_level": request.sure_level}
     return found.model_copy(update={"sure": SureRows(**promised, **asked, **counts)})
 
@@ -117,8 +115,13 @@ def path_of(job_id: str, format: str) -> str:
     return f"{FOLDER}/{job_id}.{format}"
 
 
-def of_job(session: Session, job_id: str) -> PredictionFile:
-    """The file that a job has made.
+def of_job(session: Session, job_id: str, name: str | None = None) -> PredictionFile:
+    """The file that a job has made, called after its rows, the model and the version.
+
+    Parameters
+    ----------
+    name : str, optional
+        What to call the rows; by default, as their dataset.
 
     Raises
     ------
@@ -129,14 +132,18 @@ def of_job(session: Session, job_id: str) -> PredictionFile:
     """
     with reading(session):
         job = by_id(session, tables.Job, job_id)
+        dataset = session.get(tables.Dataset, job.dataset_id or "")
     if job.kind not in KINDS:
         raise NotFound("the job makes no predictions")
     if job.state != "succeeded":
         raise Conflict(f"the job is {job.state}; its predictions are available once it has succeeded")
     format: PredictionFormat = job.request.get("format", "jsonl" if job.kind == "wrong_labels" else "parquet")
-    model = job.request["model"] or job.kind
     try:
         path = files().local(path_of(job.id, format))
     except FileNotFoundError:
         raise NotFound("the predictions have expired; submit the job again") from None
-    return PredictionFile(path, MEDIA_TYPES[format], f"{model}-{job.id[:8]}.{format}")
+    version = (job.result or {}).get("version")
+    by_whom = [job.kind] if version is None else [job.request["model"], str(version)]
+    rows = name if name is not None or dataset is None else dataset.name
+    parts = [*by_whom, job.id[:8]] if rows is None else [rows, *by_whom]
+    return PredictionFile(path, MEDIA_TYPES[format], f"{'-'.join(parts)}.{format}")

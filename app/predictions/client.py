@@ -130,7 +130,7 @@ def _require_columns(reads: ModelInputs, wanted: Sequence[str], columns: Sequenc
     missing = [name for name in wanted if name not in columns]
     if not missing:
         return
-    near = get_close_matches(missing[0], columns, 1)
+    near = get_close_matches(missing[0], [name for name in columns if name not in wanted], 1)
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     listed = ", ".join(columns[:_SHOWN]) + (", ..." if len(columns) > _SHOWN else "")
     way = f"rename {near[0]!r}" if near else "add it"

@@ -43,7 +43,8 @@ _NO_TEXTS = ("this model takes records", "this model takes numbers")
 
 @options_of(
     PredictRequest,
-    without=set(PredictRequest.model_fields) - {"threshold", "min_precision", "language", "certain", "least_cost"},
+    without=set(PredictRequest.model_fields)
+    - {"threshold", "min_precision", "language", "text_language", "certain", "least_cost"},
 )
 def predict(
     model: Annotated[str, typer.Argument(help="Name or id.")],
@@ -99,7 +100,7 @@ def predict(
     for row, one in enumerate(text or []):
         if not one.strip():
             shown.print(f"Instance {row} is a blank text without features; its prediction is that of an empty row")
-    for warning in (_unknown(every, text or []), _unseen(every)):
+    for warning in (_unknown(every, text or []), _unseen(every), _unseen_languages(every)):
         if warning is not None:
             shown.print(warning, markup=False)
     if read := _text_languages(every):
@@ -123,6 +124,16 @@ def _unknown(predictions: list[Prediction], texts: list[str]) -> str | None:
     listed = ", ".join(map(str, found[:_LISTED])) + (" ..." if len(found) > _LISTED else "")
     instances = counted(len(found), "instance")
     return f"The model knows no word in the text of {instances} ({listed}). The text does not affect the prediction"
+
+
+def _unseen_languages(predictions: list[Prediction]) -> str | None:
+    """Warn about texts in languages that training texts were not in."""
+    found = {row: one.unseen_language for row, one in enumerate(predictions) if one.unseen_language is not None}
+    if not found:
+        return None
+    listed = ", ".join(map(str, list(found)[:_LISTED])) + (" ..." if len(found) > _LISTED else "")
+    named = ", ".join(sorted(set(found.values())))
+    return f"The text of {counted(len(found), 'instance')} ({listed}) is in a language without training texts: {named}"
 
 
 def _text_languages(predictions: list[Prediction]) -> str | None:
@@ -392,6 +403,8 @@ def _show_answered(job: Job, output: Path, n_bytes: int) -> None:
     if result is not None and result.sure is not None:
         for line in sure_sentences(result.sure):
             console(json=False).print(line)
+    if result is not None and result.warning is not None:
+        console(json=False).print(f"Warning: {result.warning}", markup=False)
     console(json=False).print(f"{None if result is None else result.n_rows} rows, {n_bytes} bytes: {output}")
 
 
@@ -406,17 +419,21 @@ def sure_sentences(sure: SureRows) -> Iterator[str]:
     if sure.threshold is None:
         yield f"No label is sure: no threshold reached the precision {sure.asked} on held-out rows with 95 % confidence"
         return
-    if sure.n_labels is None:
+    if sure.n_at_level is not None:
+        share = sure.n_at_level / sure.n_rows if sure.n_rows else 0.0
+        yield (
+            f"{sure.n_at_level} of {sure.n_rows} rows ({share:.1%}) are sure at level {sure.sure_level}: "
+            f"sure_ancestor names the node of {sure.n_broader}, and {n_sure} have a label at that level that is sure"
+        )
+    elif sure.n_labels is None:
         yield f"{n_sure} of {sure.n_rows} rows ({share:.1%}) have a sure label"
     else:
         yield (
             f"{sure.n_sure_labels} of {sure.n_labels} labels are sure; in {n_sure} of {sure.n_rows} rows ({share:.1%}) "
             "all are"
         )
-    if sure.levels is not None:
+    if sure.levels is not None and sure.n_at_level is None:
         levels = ", ".join(f"{n} at level {level}" for level, n in enumerate(sure.levels, 1))
-        if sure.n_at_level is not None:
-            yield f"{sure.n_at_level} of {sure.n_rows} rows are sure at level {sure.sure_level} or below"
         yield f"{sure.n_broader} more rows have a broader sure node only; by the deepest sure node: {levels}"
     if sure.precision is not None and sure.lower_bound is not None and sure.answered is not None:
         what = f"Sure nodes at level {sure.sure_level}" if isinstance(sure.sure_level, int) else "Sure labels"

@@ -44,7 +44,9 @@ def check_least_cost(model: Model, document: Any) -> bool:
             "and the parameter costs"
         )
     elif document.get("threshold") is not None or document.get("min_precision") is not None:
-        fault = "least_cost cannot be combined with threshold or min_precision, which are about the most probable label"
+        fault = (
+            "least_cost cannot be combined with min_precision or a threshold, which are about the most probable label"
+        )
     if fault is not None:
         raise InvalidInput("The request does not fit the model.", [Item(fault, "/least_cost")])
     return True

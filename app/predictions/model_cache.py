@@ -61,6 +61,8 @@ class LoadedModel:
         Of one whose weights are not all here: ``model`` has NaN in place of them.
     measured : bool
         It is the measured model of a version whose served one was trained on all rows.
+    languages : frozenset of str
+        Those that at least 1 % of the training texts are in, and those of its recipe; empty if they are not known.
     """
 
     version: ModelVersion
@@ -73,6 +75,7 @@ class LoadedModel:
     read_ahead: ReadAhead | None = None
     arrival: Arrival | None = None
     measured: bool = False
+    languages: frozenset[str] = frozenset()
 
     @property
     def on_disk(self) -> bool:
@@ -236,7 +239,8 @@ class ModelCache:
         read = _described(version, model, features, model.nbytes + n_bytes, ranged.manifest["details"])
         edges = None if read.reference is None else read.reference.edges
         arrival = Arrival(ranged, partial(self._arrived, id))
-        return replace(read, counts=self.counts.for_version(id, edges), arrival=arrival)
+        languages = models.training_languages(session, version)
+        return replace(read, counts=self.counts.for_version(id, edges), arrival=arrival, languages=languages)
 
     def _arrived(self, id: str) -> LoadedModel:
         try:
@@ -364,7 +368,8 @@ def load_version(session: Session, version: ModelVersion, *, measured: bool = Fa
         model, features, nbytes, details = load_folder(store, folder)
     except (ModelError, OSError, ValueError) as error:
         raise Unavailable(f"The files of version {version.version} cannot be read.") from error
-    return replace(_described(version, model, features, nbytes, details), measured=measured)
+    read = _described(version, model, features, nbytes, details)
+    return replace(read, measured=measured, languages=models.training_languages(session, version))
 
 
 def _described(

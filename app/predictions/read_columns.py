@@ -10,7 +10,7 @@ from app.predictions.schemas import ModelInputs
 from app.store import tables
 
 # of columns of numbers that can be listed
-_MOST_NAMED = 10_000
+MOST_NAMED = 10_000
 
 
 def read_columns(session: Session, loaded: LoadedModel, max_instances: int) -> ModelInputs:
@@ -40,7 +40,7 @@ def read_columns(session: Session, loaded: LoadedModel, max_instances: int) -> M
     names = features.names()
     if names is None:
         return found.model_copy(update={"instance": "numbers", "n_numbers": features.n_given})
-    return found.model_copy(update={"number_columns": names if len(names) <= _MOST_NAMED else []})
+    return found.model_copy(update={"number_columns": names if len(names) <= MOST_NAMED else []})
 
 
 def _text_columns(session: Session, dataset_id: str | None) -> list[str]:

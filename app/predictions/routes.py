@@ -55,6 +55,15 @@ async def predict_labels(
 
 router = APIRouter(prefix=f"{V1}/jobs", tags=["predictions"])
 
+_FileName = Annotated[
+    str | None,
+    Query(
+        max_length=100,
+        pattern=r"^[^/\\\x00-\x1f]+$",
+        description="What the file is called before the model and the version, such as the name of the input file. By "
+        "default, the name of the dataset, as long as it is there.",
+    ),
+]
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
@@ -64,9 +73,9 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
     response_class=FileResponse,
     responses={200: {"content": {"application/octet-stream": _BINARY}}, **responses(409)},
 )
-def get_predictions(session: Db, id: Id) -> FileResponse:
-    """Download the predictions of a job as Parquet, CSV or JSON lines, in the format of the request."""
-    found = batch_predictions.of_job(session, id)
+def get_predictions(session: Db, id: Id, name: _FileName = None) -> FileResponse:
+    """Download the predictions of a job as Parquet, CSV, JSON lines or a workbook, in the format of the request."""
+    found = batch_predictions.of_job(session, id, name)
     return FileResponse(found.path, media_type=found.media_type, filename=found.name)
 
 

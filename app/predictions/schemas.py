@@ -60,7 +60,7 @@ SureLevel = Annotated[
     Field(
         description="For models along a label tree: which answers `min_precision` applies to. any counts answers at "
         "all levels together, including broader nodes; leaves counts only labels; a number counts nodes "
-        "at that level, where 1 is just below the top."
+        "at that level, where 1 is just below the top, and only these are sure."
     ),
 ]
 
@@ -76,8 +76,8 @@ class PredictRequest(BaseModel):
         default=None,
         ge=0,
         le=1,
-        description="Minimum probability of a sure answer. `sure` returns the label, or the deepest node of a label "
-        "tree, that reaches it; for sets, `sure_labels` returns all labels that reach it. Requires a "
+        description="Minimum probability of a sure answer. `sure` returns the label, or the deepest node above it in "
+        "a label tree, that reaches it; for sets, `sure_labels` returns all labels that reach it. Requires a "
         "model with probabilities, such as those of `auto`.",
     )
     min_precision: float | None = Field(
@@ -110,6 +110,13 @@ class PredictRequest(BaseModel):
         description="Return label names only in this language, in `name`. The value is a tag such as `fi` or "
         "`de-AT`. If a label has no name in `de-AT`, its name in `de` is returned; if it has none in "
         "`pt`, its name in `pt-BR` is. By default, `names` has all languages.",
+    )
+    text_language: str | None = Field(
+        default=None,
+        pattern=LANGUAGE_PATTERN,
+        description="Language of the texts, as a tag such as `fi`, or `auto` to detect it. If hardly any training text "
+        "was in it, predictions say so in `unseen_language`. auto reports only languages that are clear, in texts of "
+        "at least 40 letters. Predictions do not depend on it.",
     )
     explain: int = Field(
         default=0,
@@ -156,7 +163,9 @@ class ScoredLabel(NamedLabel):
 class SureAnswer(NamedLabel):
     """A label that is sure enough."""
 
-    label: str = Field(description="The predicted label, the deepest sure node of a label tree, or one label of a set.")
+    label: str = Field(
+        description="The predicted label, the node above it in a label tree that is sure, or one label of a set."
+    )
     probability: float
 
 
@@ -233,7 +242,9 @@ class AnsweredLabel(ScoredLabel):
         default=None, description="With a threshold or a precision: whether the label is sure enough."
     )
     sure_ancestor: str | None = Field(
-        default=None, description="The deepest node of the label tree that is sure enough, if the label is not."
+        default=None,
+        description="If the label is not sure enough: the deepest node above it in the label tree that is; with a "
+        "number as `sure_level`, its ancestor at that level if that is sure enough.",
     )
     path: list[str] | None = Field(
         default=None, description="The labels from the top of the label tree down to this label, inclusive."
@@ -291,6 +302,11 @@ class Prediction(Shown, NamedLabel):
     text_language: str | None = Field(
         default=None,
         description="For versions trained with `by_language`: language in which most of the text was read, or `other`.",
+    )
+    unseen_language: str | None = Field(
+        default=None,
+        description="With `text_language`: the language of the text, if fewer than 1 % of the training texts were in "
+        "it. Absent otherwise, and if the languages of the training texts are not known.",
     )
     explanation: list[ExplainedStep] | None = Field(
         default=None,
@@ -360,7 +376,8 @@ class SureRows(UsedThreshold):
     n_rows: int
     n_sure: int | None = Field(
         default=None,
-        description="Rows whose label is sure; for sets, rows that have a label and whose labels are all sure.",
+        description="Rows whose label is sure; for sets, rows that have a label and whose labels are all sure. With a "
+        "number as `sure_level`, only labels at that level are sure; a plan has `n_at_level` instead.",
     )
     n_sure_labels: int | None = Field(default=None, description="For sets: number of sure labels in all rows.")
     n_labels: int | None = Field(default=None, description="For sets: number of labels in all rows.")
@@ -368,7 +385,7 @@ class SureRows(UsedThreshold):
         default=None, description="For models along a label tree: rows without a sure label that have a sure ancestor."
     )
     n_at_level: int | None = Field(
-        default=None, description="With a number as `sure_level`: rows with a sure node at that level or below it."
+        default=None, description="With a number as `sure_level`: rows with a sure node at that level."
     )
     levels: list[int] | None = Field(
         default=None,
@@ -427,7 +444,7 @@ class BatchPredictRequest(JobOptions):
         ge=0,
         le=1,
         description="Minimum probability of a sure label. Fills `sure` and, along a label tree, `sure_ancestor`: "
-        "the deepest node that reaches the threshold if the label does not. Requires a model with "
+        "the deepest node above the label that reaches the threshold if the label does not. Requires a model with "
         "probabilities.",
     )
     min_precision: float | None = Field(
@@ -471,9 +488,10 @@ class BatchPredictRequest(JobOptions):
     @model_validator(mode="after")
     def _one_threshold(self) -> Self:
         if self.threshold is not None and self.min_precision is not None:
-            raise ValueError("threshold and min_precision cannot be combined: pass one of them")
+            raise ValueError("min_precision and a threshold cannot be combined: pass one of them")
         if self.least_cost and (self.threshold is not None or self.min_precision is not None):
             raise ValueError(
-                "least_cost cannot be combined with threshold or min_precision, which are about the most probable label"
+                "least_cost cannot be combined with min_precision or a threshold, which are about the most probable "
+                "label"
             )
         return self

@@ -1,6 +1,7 @@
 """Predictions: instances checked one by one, scored, and answered with labels."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from scipy.special import expit
 
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.features.base import InstanceError, Row, stack
+from app.features.language_detection import clear_language, is_among
 from app.features.named_text import OF_TABLES
 from app.features.names import shorten
 from app.hierarchies.label_facts import LabelFacts, facts_in, name_steps
@@ -19,6 +21,7 @@ from app.predictions.explanations import MAX_TERMS, explanation
 from app.predictions.first_answers import ask_for_weights
 from app.predictions.least_cost import Decided, check_least_cost, least_cost
 from app.predictions.model_cache import LoadedModel
+from app.predictions.schemas import LANGUAGE_PATTERN
 from app.predictions.sure_answers import Used, sure, sure_labels, used_threshold
 from solvers.core.certain_answers import certain
 from solvers.numerics.array_types import AnyFloats
@@ -38,6 +41,7 @@ _FIELDS = (
     "include",
     "exclude",
     "language",
+    "text_language",
     "explain",
 )
 _KNOWN_FIELDS = frozenset(_FIELDS)
@@ -91,6 +95,8 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
         if decided is not None:
             for each, costs in zip(predictions, decided.costs.tolist(), strict=True):
                 _tell_costs(each, costs)
+        if (language := document.get("text_language")) is not None:
+            _tell_unseen_languages(loaded, instances, predictions, language)
         if says_certain:
             sure_of = certain(loaded.model, stack(rows, loaded.model.n_features), allowed)
             for each, is_certain in zip(predictions, sure_of.tolist(), strict=True):
@@ -242,6 +248,30 @@ def _decided(loaded: LoadedModel, rows: list[Row], wanted: _Wanted) -> Decided:
     return least_cost(loaded.model, values, k, wanted.allowed)
 
 
+def _tell_unseen_languages(
+    loaded: LoadedModel, instances: Sequence[Any], predictions: Sequence[dict[str, Any]], named: Any
+) -> None:
+    """Add to answers the language of the text, if training texts were in others; raises InvalidInput."""
+    if type(named) is not str or re.fullmatch(LANGUAGE_PATTERN, named) is None:
+        raise _fault("expected a language tag such as fi, or auto", "/text_language")
+    if not loaded.languages:
+        return
+    for instance, prediction in zip(instances, predictions, strict=True):
+        if "known_terms" in prediction:
+            language = clear_language(_text(loaded, instance)) if named == "auto" else named
+            if language is not None and not is_among(language, loaded.languages):
+                prediction["unseen_language"] = language
+
+
+def _text(loaded: LoadedModel, instance: Mapping[str, Any]) -> str:
+    """All texts of an instance."""
+    columns = loaded.features.columns
+    if "text" in instance or columns is None:
+        return str(instance.get("text", ""))
+    given = (instance["record"].get(name) for name in columns.texts)
+    return "\n".join(each for each in given if isinstance(each, str))
+
+
 def _tell_costs(prediction: dict[str, Any], costs: list[float]) -> None:
     """Add what the labels of an answer are expected to cost."""
     for label, cost in zip(prediction["top"], costs, strict=False):
@@ -283,7 +313,7 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
         for label in listed:
             label.update(reported.get(label["label"], _NOTHING))
     elif wanted.used is not None:
-        found = answer["sure"] = sure(model, row, top[0], wanted.used.threshold)
+        found = answer["sure"] = sure(model, row, int(best[0]), top[0]["probability"], wanted.used)
         if found is not None:
             found.update(reported.get(found["label"], _NOTHING))
     if isinstance(loaded.features, OF_TABLES):
@@ -302,9 +332,10 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
         nodes = [(label, parent) for label, parent, _ in subtree]
         scored = model.score_one(*row) if nodes else scores
         answer["labels"] = labels_of_set(loaded, nodes, scored, wanted.used, reported, wanted.allowed)
-        # the best label first, each behind its path; only a label graph has nodes that are in no path
+        # the best label first, each behind all that is above it; a set that is no set of paths has further nodes
         others = [] if wanted.allowed is not None else [label for label, _ in nodes]
-        explained = list(dict.fromkeys([*(step for label in answer["labels"] for step in label["path"]), *others]))
+        chosen = [*(step for label in answer["labels"] for step in label["path"]), *others]
+        explained = _after_parents(chosen, dict(nodes), loaded.labels.other_parents)
         by_name = {node[0]: node for node in subtree}
         subtree = [by_name[step] for step in explained if step in by_name]
         answer["subtree"] = [
@@ -318,6 +349,25 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
         answer["explanation"] = explanation(loaded, instance, row, int(best[0]), rival, wanted.n_terms, explained)
         name_steps(answer["explanation"], reported)
     return answer
+
+
+def _after_parents(
+    labels: Sequence[str], parents: Mapping[str, str | None], others: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """The labels once each, in their order, but each after those of its parents that are in the set."""
+    ordered: dict[str, None] = {}
+
+    def add(label: str) -> None:
+        if label in ordered:
+            return
+        for parent in (parents.get(label), *others.get(label, ())):
+            if parent is not None and parent in parents:
+                add(parent)
+        ordered[label] = None
+
+    for label in labels:
+        add(label)
+    return [*ordered]
 
 
 def _fault(detail: str, pointer: str) -> InvalidInput:

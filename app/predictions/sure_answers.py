@@ -9,9 +9,9 @@ from scipy.special import expit
 from app.errors import unfit
 from solvers.core.model import Model
 from solvers.metrics.confidence.back_off import BackOff
-from solvers.metrics.confidence.reliability import Reliability
+from solvers.metrics.confidence.reliability import Reliability, threshold_for
 from solvers.metrics.confidence.set_reliability import SetReliability
-from solvers.numerics.array_types import AnyFloats, Bools
+from solvers.numerics.array_types import AnyFloats, Bools, Floats32, Ints
 
 
 class Used(NamedTuple):
@@ -23,10 +23,13 @@ class Used(NamedTuple):
         A probability; infinite where nothing is sure.
     shown : dict
         The fields of :class:`app.predictions.schemas.UsedThreshold`.
+    level : int or None
+        Along a label tree: the level whose nodes alone are sure; None: the deepest nodes that reach the threshold.
     """
 
     threshold: float
     shown: dict[str, Any]
+    level: int | None = None
 
 
 def used_threshold(
@@ -35,7 +38,8 @@ def used_threshold(
     """What a request asks for; None where it asks for neither.
 
     Where no threshold leads to the precision, sets of labels are empty, and a single label is refused, or with
-    ``may_be_unsure`` never sure. Along a label tree ``sure_level`` says at which level answers reach the precision.
+    ``may_be_unsure`` never sure. Along a label tree ``sure_level`` says at which level answers reach the
+    precision; with a number, the nodes at that level alone are sure.
 
     Raises
     ------
@@ -45,7 +49,7 @@ def used_threshold(
     if threshold is None and min_precision is None:
         return None
     if threshold is not None and min_precision is not None:
-        raise unfit("threshold and min_precision cannot be combined: pass one of them", "/min_precision")
+        raise unfit("min_precision and a threshold cannot be combined: pass one of them", "/min_precision")
     field, value = ("/threshold", threshold) if min_precision is None else ("/min_precision", min_precision)
     if type(value) not in (int, float) or not 0 <= value <= 1 or (threshold is None and value in (0, 1)):
         raise unfit("expected a number from 0 to 1" + (", exclusive" if threshold is None else ""), field)
@@ -57,14 +61,15 @@ def used_threshold(
         )
     if held_out is None:
         raise unfit("the model has no probabilities; train it with the solver auto to get them", field)
+    asked, level = _at_level(model, held_out, sure_level), sure_level if type(sure_level) is int else None
     if min_precision is None:
-        return Used(float(value), {"threshold": float(value)})
-    found = _at_level(model, held_out, sure_level).threshold_for(float(value))
+        return Used(float(value), {"threshold": float(value)}, level)
+    found = threshold_for(asked.curve, float(value))
     if found is not None:
-        return Used(found.threshold, found._asdict() | _depth(model, sure_level))
+        return Used(found.threshold, found._asdict() | _depth(model, sure_level), level)
     if not model.names_sets and not may_be_unsure:
         raise unfit("no threshold reached this precision on the held-out rows with 95 % confidence", field)
-    return Used(math.inf, {"threshold": None})
+    return Used(math.inf, {"threshold": None}, level)
 
 
 def _depth(model: Model, level: Any) -> dict[str, Any]:
@@ -89,10 +94,10 @@ def _at_level(
     return model.back_off.at(level)
 
 
-def promise(model: Model, used: Used, level: int | None = None) -> dict[str, Any]:
+def promise(model: Model, used: Used) -> dict[str, Any]:
     """What held-out rows promise for labels that are sure by a threshold, without any broader nodes of a label tree.
 
-    With ``level`` for the nodes at that level of the tree instead.
+    Where one level was asked for, it is of the nodes at that level instead.
 
     Returns
     -------
@@ -103,12 +108,12 @@ def promise(model: Model, used: Used, level: int | None = None) -> dict[str, Any
     threshold = None if math.isinf(used.threshold) else used.threshold
     held_out = calibration_of(model)
     if model.back_off is not None:
-        held_out = model.back_off.own if level is None else model.back_off.at(level)
+        held_out = model.back_off.own if used.level is None else model.back_off.at(used.level)
     points = () if held_out is None or threshold is None else held_out.curve
     found = next((point for point in points if point.threshold >= used.threshold), None)
     if found is None:
         return {"threshold": threshold}
-    return found._asdict() | {"threshold": threshold} | _depth(model, level or "leaves")
+    return found._asdict() | {"threshold": threshold} | _depth(model, used.level or "leaves")
 
 
 def prepare(model: Model) -> None:
@@ -123,39 +128,45 @@ def calibration_of(model: Model) -> SetReliability | BackOff | Reliability | Non
     return model.set_reliability or model.back_off or model.reliability
 
 
-def sure(model: Model, row: tuple[Any, Any], top: dict[str, Any], threshold: float) -> dict[str, Any] | None:
-    """The label if it is sure enough, or along the model's label tree the deepest node that is; None if nothing is.
+def sure(model: Model, row: tuple[Any, Any], best: int, probability: float, used: Used) -> dict[str, Any] | None:
+    """The label if it is sure enough, or along the model's label tree the node above it that is; None if nothing is.
 
     Parameters
     ----------
     model : Model
     row : (indices, values)
-    top : dict
-        ``label`` and ``probability`` of the prediction.
-    threshold : float
-        A probability.
+    best : int
+        The class of the prediction.
+    probability : float
+        Of that class.
+    used : Used
     """
     if model.back_off is None:
-        return {"label": top["label"], "probability": top["probability"]} if top["probability"] >= threshold else None
-    found = model.back_off.answer(np.exp(model.score_one(*row)), threshold)
-    return None if found is None else {"label": found[0], "probability": found[1]}
+        return {"label": model.classes[best], "probability": probability} if probability >= used.threshold else None
+    names, confidence = sure_nodes(model, model.score_one(*row)[None], np.array([best]), used)
+    return None if names[0] is None else {"label": names[0], "probability": float(confidence[0])}
 
 
-def sure_nodes(model: Model, log_probabilities: AnyFloats, threshold: float) -> list[str | None]:
-    """For each of many rows the deepest node of the label tree that is sure, as :func:`sure` finds it for one.
+def sure_nodes(model: Model, log_probabilities: AnyFloats, best: Ints, used: Used) -> tuple[list[str | None], Floats32]:
+    """For each of many rows the node that is sure, None if none is, and its probability.
+
+    It is the label or above it: the deepest node that reaches the threshold, or the one at the level asked for.
 
     Parameters
     ----------
     model : Model
         Has ``back_off``.
     log_probabilities : float array, shape (n_rows, n_classes)
-    threshold : float
+    best : int64 array, shape (n_rows,)
+        The class of each row's label.
+    used : Used
     """
     assert model.back_off is not None
-    ways, confidence = model.back_off.ways(np.exp(log_probabilities))
-    depths = (confidence >= threshold).sum(axis=1).tolist()
-    names = model.back_off.tree.names
-    return [names[way[depth - 1]] if depth else None for way, depth in zip(ways.tolist(), depths, strict=True)]
+    ways, confidence = model.back_off.ways(np.exp(log_probabilities), best)
+    depths = model.back_off.depths(ways, confidence, used.threshold, used.level)
+    at, names = (np.arange(len(depths)), depths - 1), model.back_off.tree.names
+    nodes = [names[node] if depth else None for node, depth in zip(ways[at].tolist(), depths.tolist(), strict=True)]
+    return nodes, confidence[at]
 
 
 def sure_labels(

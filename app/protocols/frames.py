@@ -2,6 +2,7 @@
 
 import csv
 import io
+import unicodedata
 from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Any, Literal
@@ -9,7 +10,9 @@ from typing import Any, Literal
 import orjson
 
 from app.errors import InvalidInput, Item, Malformed
+from app.features.names import list_widths
 from app.predictions.model_cache import LoadedModel
+from app.predictions.read_columns import MOST_NAMED
 from app.protocols.adapter import lists_of, reads_texts, require_few
 from app.storable_text import require_storable
 from app.values import canonical
@@ -26,7 +29,7 @@ def from_document(loaded: LoadedModel, document: dict[str, Any], most: int) -> l
     (form,) = forms
     given, kind = document[form], _kind(loaded)
     if form == "dataframe_split":
-        return _from_split(kind, given, most)
+        return _from_split(loaded, kind, given, most)
     if isinstance(given, dict):  # columns by name, each a list
         columns = list(given)
         if not all(isinstance(column, list) for column in given.values()):
@@ -34,10 +37,13 @@ def from_document(loaded: LoadedModel, document: dict[str, Any], most: int) -> l
         if len({len(column) for column in given.values()}) > 1:
             raise _fault("the columns have different lengths", f"/{form}")
         require_few(len(given[columns[0]]) if columns else 0, most, f"/{form}")
+        _require_all(loaded, kind, columns, f"/{form}")
         return [_instance(kind, columns, row) for row in zip(*given.values(), strict=True)]
     if not isinstance(given, list):
         raise _fault("expected a list", f"/{form}")
     require_few(len(given), most, f"/{form}")
+    if form == "dataframe_records":
+        _require_all(loaded, kind, set().union(*(row for row in given if isinstance(row, dict))), f"/{form}")
     return [_one(kind, value) for value in given]
 
 
@@ -55,6 +61,7 @@ def from_csv(loaded: LoadedModel, content: bytes, most: int) -> list[Any]:
     require_storable([head, *rows])
     kind, lists, instances = _kind(loaded), lists_of(loaded), []
     _require_once(kind, head, "")
+    _require_all(loaded, kind, head, "")
     for number, row in enumerate(rows):
         if len(row) != len(head):
             raise _fault(f"{len(row)} cells below a head of {len(head)}", f"/{number}")
@@ -71,7 +78,7 @@ def _kind(loaded: LoadedModel) -> _Kind:
     return "numbered" if loaded.features.names() is None else "named"
 
 
-def _from_split(kind: _Kind, given: Any, most: int) -> list[Any]:
+def _from_split(loaded: LoadedModel, kind: _Kind, given: Any, most: int) -> list[Any]:
     data = given.get("data") if isinstance(given, dict) else None
     if not isinstance(data, list) or not all(isinstance(row, list) for row in data):
         raise _fault("data is a list of rows", "/dataframe_split/data")
@@ -81,6 +88,7 @@ def _from_split(kind: _Kind, given: Any, most: int) -> list[Any]:
         raise _fault("every row must have one value per column", "/dataframe_split/data")
     names = [str(column) for column in columns]
     _require_once(kind, names, "/dataframe_split/columns")
+    _require_all(loaded, kind, names, "/dataframe_split/columns")
     return [_instance(kind, names, row) for row in data]
 
 
@@ -88,6 +96,22 @@ def _require_once(kind: _Kind, columns: Sequence[str], pointer: str) -> None:
     """Where columns go by their names, one of two of the same name would be lost."""
     if kind != "numbered" and len(set(columns)) < len(columns):
         raise _fault("two columns have one name", pointer)
+
+
+def _require_all(loaded: LoadedModel, kind: _Kind, columns: Collection[str], pointer: str) -> None:
+    """A number that is not there would be 0; of tables with texts or categories it is a missing value."""
+    names = loaded.features.names() or ()
+    if kind != "named" or len(names) > MOST_NAMED:
+        return
+    given, lists = {unicodedata.normalize("NFC", name) for name in columns}, list_widths(names)
+    missing = [
+        name
+        for name in names
+        if given.isdisjoint({unicodedata.normalize("NFC", name), *({name.rpartition(".")[0]} & lists.keys())})
+    ]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise _fault(f"the model reads the column {missing[0]!r}{more}, which the data frame does not have", pointer)
 
 
 def _one(kind: _Kind, value: Any) -> Any:

@@ -105,6 +105,10 @@ def receive_file(transport: Transport, path: str, file: Path, query: Mapping[str
             for piece in transport.pieces(path, query):
                 size += opened.write(piece)
         part.replace(file)
+    except OSError as error:
+        if error.errno is not None and error.filename is None:  # systems name no file in errors of writing
+            error.filename = str(file)
+        raise
     finally:
         part.unlink(missing_ok=True)
     return size

@@ -1,5 +1,6 @@
 """HTTP to the service: address, key, retries, and answers turned into values or errors."""
 
+import logging
 import math
 import os
 import random
@@ -43,6 +44,9 @@ MAX_FAULTS = 20
 # Statuses that say nothing about the request itself: a later attempt may succeed.
 _PASSING = frozenset({429, 502, 503, 504})
 _GLANCE_SECONDS = 2.0
+# what is waited for longer is said once; without a configuration of logs it is printed on stderr
+_LONG_WAIT_SECONDS = 5
+_log = logging.getLogger("polymargin.client")
 POLL_SECONDS = 0.5
 
 
@@ -240,6 +244,7 @@ class Transport:
             sent.setdefault("Idempotency-Key", uuid4().hex)
         query = given(**(params or {}))
         _require_storable(query, "/query")
+        said = False
         for attempt in range(1, self.attempts + 1):
             body = content if isinstance(content, bytes) else content()
             try:
@@ -256,7 +261,11 @@ class Transport:
                 if credential is not None:
                     raise from_answer(response.status_code, response.content)
                 raise self._refusal(response.status_code, response.content)
-            self.wait(attempt, response.headers.get("Retry-After"))
+            retry_after = response.headers.get("Retry-After", "")
+            if not said and retry_after.isdigit() and int(retry_after) >= _LONG_WAIT_SECONDS:
+                said = True
+                _log.warning("%s Trying again.", from_answer(response.status_code, response.content).detail)
+            self.wait(attempt, retry_after)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     @contextmanager

@@ -41,10 +41,11 @@ def write(session: Session, cache: ModelCache, ref: str, state: str | None, form
     """
     with reading(session):
         review = by_ref(session, tables.Review, ref)
+        stem = f"{review.name}-{review.model}-{review.version}"
         query = select(R).where(R.review_id == review.id)
         rows = session.scalars((query if state is None else query.where(R.state == state)).order_by(R.place)).all()
         if format == "xlsx":
-            return QueueFile(f"{review.name}.xlsx", sheets.MEDIA_TYPE, sheets.workbook(review, rows))
+            return QueueFile(f"{stem}.xlsx", sheets.MEDIA_TYPE, sheets.workbook(review, rows))
         alternatives = session.scalars(select(R.alternatives).where(R.review_id == review.id)).all()
     try:
         loaded = load_reviewed(session, cache, ref)
@@ -52,8 +53,8 @@ def write(session: Session, cache: ModelCache, ref: str, state: str | None, form
         loaded = None
     given = label_studio.choices(loaded, alternatives)
     if format == "label-studio":
-        return QueueFile(f"{review.name}.json", "application/json", label_studio.tasks(review, rows, given))
-    return QueueFile(f"{review.name}.xml", "application/xml", label_studio.configuration(review, rows, given))
+        return QueueFile(f"{stem}.json", "application/json", label_studio.tasks(review, rows, given))
+    return QueueFile(f"{stem}.xml", "application/xml", label_studio.configuration(review, rows, given))
 
 
 def read(session: Session, cache: ModelCache, ref: str, path: Path, new_labels: bool) -> ImportedDecisions:

@@ -1,6 +1,6 @@
 """Review queues: created from the answers of prediction jobs, shown and deleted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import delete as sql_delete
@@ -66,7 +66,7 @@ def create(session: Session, request: ReviewRequest) -> Review:
             sure_share=request.sure_share,
             seed=request.seed,
             opinions=request.opinions,
-            promised=(result.get("sure") or {}).get("precision"),
+            promised=_promised(result.get("sure") or {}),
             label_separator=separator,
             created_at=now,
         )
@@ -131,6 +131,11 @@ def _separator(session: Session, job: tables.Job, rows: Sequence[dict[str, Any]]
     if preferred is None or preferred.isspace() or any(preferred in label for label in labels):
         return separator_for(labels, None)
     return preferred
+
+
+def _promised(sure: Mapping[str, Any]) -> float | None:
+    """The precision of sure labels; None where the job asked for nodes at one level of the label tree."""
+    return None if isinstance(sure.get("sure_level"), int) else sure.get("precision")
 
 
 def _show(session: Session, row: tables.Review) -> Review:

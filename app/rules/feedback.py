@@ -155,6 +155,8 @@ def _checked(
     try:
         read_row(loaded, given)
         instance = loaded.features.as_given(given)
+        if _is_empty(instance.get("text", instance.get("record", 0))):
+            raise InstanceError("the instance is empty: a row without content teaches nothing")
     except InstanceError as error:
         faults.append(Item(str(error), f"{pointer}/instance"))
     labels = list(dict.fromkeys(loaded.label_form(label.strip()) for label in request.labels))
@@ -167,6 +169,13 @@ def _checked(
     if len(labels) != 1 and not loaded.model.names_sets:
         faults.append(Item("the model names one label", f"{pointer}/labels"))
     return instance, labels, faults
+
+
+def _is_empty(content: Any) -> bool:
+    """Whether a text, or each value of a record, is absent or blank; numbers are content."""
+    if isinstance(content, dict):
+        return all(map(_is_empty, content.values()))
+    return content is None or (isinstance(content, str) and not content.strip())
 
 
 def _of_model(session: Session, model: tables.Model, id: str) -> tables.Feedback:

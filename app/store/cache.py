@@ -8,6 +8,7 @@ from pathlib import Path
 from app.config import settings
 from app.store.corpus import Corpus, open_corpus
 from app.store.db import new_id
+from app.store.disk_space import writing_to
 from app.store.files import Files
 
 
@@ -33,7 +34,8 @@ def local_copy(store: Files, path: str) -> Files:
         if not target.exists():
             part = f"{path}.{new_id()}.part"
             try:
-                shutil.copytree(store.path(path), cache.path(part))
+                with writing_to(target, sum(store.sizes(path).values())):
+                    shutil.copytree(store.path(path), cache.path(part))
                 cache.check(part)
                 os.rename(cache.path(part), target)
             finally:

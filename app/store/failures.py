@@ -1,6 +1,5 @@
 """Maps failures of disks and databases to API errors: storage full, unavailable or conflict."""
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,10 +10,10 @@ from sqlalchemy.orm import Session
 
 from app.errors import Conflict, PolymarginError, StorageFull, Unavailable
 from app.store.db import DATABASE_AWAY
+from app.store.disk_space import NO_ROOM, where_full
 
 log = structlog.get_logger("polymargin.store")
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 # primary result codes of SQLite, https://www.sqlite.org/rescode.html
 _BUSY, _LOCKED, _READ_ONLY, _IO_ERROR, _FULL, _CANNOT_OPEN, _PROTOCOL = 5, 6, 8, 10, 13, 14, 15
 _SQLITE_AWAY = (_BUSY, _LOCKED, _READ_ONLY, _IO_ERROR, _CANNOT_OPEN, _PROTOCOL)
@@ -28,7 +27,7 @@ def explained(error: BaseException) -> PolymarginError | None:
     if isinstance(error, PolymarginError):
         return error
     if isinstance(error, OSError):
-        return disk_full() if error.errno in _NO_ROOM else None
+        return disk_full(error) if error.errno in NO_ROOM else None
     if isinstance(error, PoolTimeoutError):
         return Unavailable("Too many requests are waiting for the database.")
     if isinstance(error, DBAPIError):
@@ -56,9 +55,9 @@ def isolated(session: Session, event: str, **what: object) -> Iterator[None]:
         log.exception(event, **what)
 
 
-def disk_full() -> StorageFull:
-    """The error of a full disk."""
-    return StorageFull("The disk is full. Nothing was changed; free some space and retry.")
+def disk_full(error: OSError | None = None) -> StorageFull:
+    """The error of a full disk of this machine, with what was written if ``error`` names it."""
+    return StorageFull(f"The disk is full: {where_full(error)}. Nothing was changed; free some space and retry.")
 
 
 def _of_database(error: DBAPIError) -> PolymarginError | None:
@@ -75,7 +74,7 @@ def _of_database(error: DBAPIError) -> PolymarginError | None:
             return disk_full()
         return _database_unavailable() if primary in _SQLITE_AWAY else None
     if getattr(error.orig, "sqlstate", None) == _POSTGRES_FULL:
-        return disk_full()
+        return StorageFull("The disk of the database is full. Nothing was changed; free some space and retry.")
     return _database_unavailable() if error.connection_invalidated or isinstance(error, DATABASE_AWAY) else None
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from app.config import settings
 from app.store.db import new_id
+from app.store.disk_space import writing_to
 from app.store.ranges import RangedFolder
 from solvers.core.artefact_files import file_digest, read_array
 
@@ -125,18 +126,19 @@ class Files:
         if target.exists():
             raise FileExistsError(f"{relative} exists")
         temporary = target.with_name(f".{target.name}.{new_id()}")
-        temporary.mkdir(parents=True)
         try:
-            hashes = {name: _save_array(temporary / f"{name}.npy", array) for name, array in arrays.items()}
-            for name, folder in (shared or {}).items():
-                _share(self.path(folder) / f"{name}.npy", temporary / f"{name}.npy")
-                hashes[name] = self.manifest(folder)["arrays"][name]
-            text = json.dumps({**manifest, "arrays": hashes}, ensure_ascii=False, separators=(",", ":")).encode()
-            with open(temporary / MANIFEST, "wb") as file:
-                file.write(text)
-                _sync(file)
-            sync_folder(temporary)
-            os.rename(temporary, target)
+            with writing_to(target, sum(array.nbytes for array in arrays.values())):
+                temporary.mkdir(parents=True)
+                hashes = {name: _save_array(temporary / f"{name}.npy", array) for name, array in arrays.items()}
+                for name, folder in (shared or {}).items():
+                    _share(self.path(folder) / f"{name}.npy", temporary / f"{name}.npy")
+                    hashes[name] = self.manifest(folder)["arrays"][name]
+                text = json.dumps({**manifest, "arrays": hashes}, ensure_ascii=False, separators=(",", ":")).encode()
+                with open(temporary / MANIFEST, "wb") as file:
+                    file.write(text)
+                    _sync(file)
+                sync_folder(temporary)
+                os.rename(temporary, target)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -149,7 +151,7 @@ class Files:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{new_id()}")
         try:
-            with open(temporary, "xb") as file:
+            with writing_to(target, len(content)), open(temporary, "xb") as file:
                 file.write(content)
                 _sync(file)
             os.replace(temporary, target)
@@ -164,9 +166,10 @@ class Files:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{new_id()}")
         try:
-            shutil.copyfile(source, temporary)
-            with open(temporary, "rb+") as file:
-                _sync(file)
+            with writing_to(target, source.stat().st_size):
+                shutil.copyfile(source, temporary)
+                with open(temporary, "rb+") as file:
+                    _sync(file)
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
@@ -290,14 +293,16 @@ class Upload:
         """Append ``chunk``."""
         if self._file is None or self._finished:
             raise ValueError("the upload is finished")
-        self._file.write(chunk)
+        with writing_to(self.path):
+            self._file.write(chunk)
         self._hash.update(chunk)
         self.size_bytes += len(chunk)
 
     def finish(self) -> None:
         """Flush to the disk; a second call does nothing."""
         if self._file is not None and not self._finished:
-            _sync(self._file)
+            with writing_to(self.path):
+                _sync(self._file)
             self._finished = True
 
     def abort(self) -> None:

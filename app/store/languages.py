@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.datasets.statistics_schemas import Languages, LanguageShare
-from app.features.language_detection import MOST_LETTERS, detector, language_scores, n_letters
+from app.features.language_detection import MOST_LETTERS, NO_LANGUAGE, detector, language_scores, n_letters
 from app.store.relabelling import without
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ _FEWEST_TEXTS = 20
 _EXPECTED_LETTERS = 300
 _RARE = 0.01
 _MIXTURE_STEPS = 100
-# what the detector calls codes and the like
-_NO_LANGUAGE = "zxx"
 
 
 def languages(texts: Texts | SegmentedTexts) -> Languages | None:
@@ -82,7 +80,7 @@ def _of_all(texts: list[str]) -> Counter[str]:
         together /= np.maximum(together.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         share = together.mean(axis=0)
     first = names[int(share.argmax())]
-    if first == _NO_LANGUAGE or first != detector().classify("\n".join(distinct)[:MOST_LETTERS])[0]:
+    if first == NO_LANGUAGE or first != detector().classify("\n".join(distinct)[:MOST_LETTERS])[0]:
         return Counter()
     clear = together[together.max(axis=1) >= _SURE]
     return Counter(names[at] for at in clear.argmax(axis=1).tolist())

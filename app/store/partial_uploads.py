@@ -16,6 +16,7 @@ from typing import BinaryIO
 from app.errors import Conflict, NotFound
 from app.store.buckets import BucketFiles, StorageAway
 from app.store.db import new_id
+from app.store.disk_space import writing_to
 from app.store.files import Files, Upload, sync_folder
 
 FOLDER = "uploads"
@@ -81,7 +82,7 @@ class Partial:
             end = file.seek(0, os.SEEK_END)
             if end != offset:
                 raise OffsetError(end)
-            yield Piece(file, offset)
+            yield Piece(file, offset, self.folder / _PART)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -174,7 +175,7 @@ class BucketPartial(Partial):
         if end != offset:
             raise OffsetError(end)
         with tempfile.TemporaryFile() as file:
-            piece = Piece(file, offset)
+            piece = Piece(file, offset, Path(tempfile.gettempdir()))
             try:
                 yield piece
             finally:
@@ -241,15 +242,16 @@ def _there() -> Iterator[None]:
 class Piece:
     """The bytes of one piece, while they come."""
 
-    def __init__(self, file: BinaryIO, begin: int) -> None:
-        self._file, self._start = file, file.seek(0, os.SEEK_CUR)
+    def __init__(self, file: BinaryIO, begin: int, path: Path) -> None:
+        self._file, self._start, self._path = file, file.seek(0, os.SEEK_CUR), path
         self._hash = hashlib.sha256()
         self._begin = self.end = begin
 
     def write(self, block: bytes) -> None:
         """Append to what has come."""
-        self._file.write(block)
-        self._file.flush()  # other processes read the file's size to count what has arrived
+        with writing_to(self._path):
+            self._file.write(block)
+            self._file.flush()  # other processes read the file's size to count what has arrived
         self._hash.update(block)
         self.end += len(block)
 
@@ -260,8 +262,9 @@ class Piece:
 
     def flush(self) -> None:
         """Make what was written durable."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with writing_to(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def discard(self) -> None:
         """Discard the piece."""

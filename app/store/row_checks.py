@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from app.datasets.statistics_schemas import DatasetWarning, Languages, NumberScales, PartShift, Repetitions
 from app.formats.label_forms import joined_by, looks_like_list
 from app.formats.labels import TEST, TRAIN, VALIDATION
 from app.formats.likeness import KINDS, Alike
-from app.formats.table import Parsed, Texts, shorten
+from app.formats.table import Parsed, shorten
 from app.plurals import counted
 from app.store.number_scales import why_scaled
+from app.store.row_keys import mixed, row_keys, sums
 
 _SAMPLE = 5000
-_BLOCK = 1 << 22
 _MANY_DUPLICATES = 0.05
 _LEAKING = 0.5
 _DOMINANT = 0.95
 _TOLD_APART = 0.65
 _OTHER_SHARES = 0.1
-_SECOND_LANGUAGE = 0.1
+# share of the texts from which on a language is many texts' own
+MANY_TEXTS = 0.1
 _SHORTEST_NAME = 3
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +54,9 @@ def repetitions(parsed: Parsed) -> Repetitions:
 
     Contents are compared by hashes of 64 bits. A row without any content repeats none.
     """
-    keys = np.zeros(parsed.n_rows, np.uint64) if parsed.X is None else _row_keys(parsed.X)
-    if parsed.texts is not None:
-        keys = _mixed(keys) ^ _text_keys(parsed.texts)
-    full = widths(parsed) > 0
-    rows = np.flatnonzero(full)
+    matrices = [] if parsed.X is None else [parsed.X]
+    keys = row_keys(matrices, [] if parsed.texts is None else [parsed.texts], parsed.feature_names)
+    rows = np.flatnonzero(keys)
     _, first, group = np.unique(keys[rows], return_index=True, return_inverse=True)
     sets = _label_keys(parsed)[rows]
     part = np.zeros(len(keys), np.int8) if parsed.split is None else parsed.split
@@ -196,7 +191,7 @@ def _of_languages(found: Languages) -> Iterator[tuple[str, str]]:
             "the language of the texts is not clear, as with short texts in several languages, names or codes: stems "
             "and stop words cannot be checked against it; set text.language where its letter case matters (tr, az, lt)",
         )
-    many = [each for each in found.shares if each.share >= _SECOND_LANGUAGE and each.language != "other"]
+    many = [each for each in found.shares if each.share >= MANY_TEXTS and each.language != "other"]
     if len(many) > 1:
         named = ", ".join(f"{each.language} {each.share:.0%}" for each in many)
         yield (
@@ -277,41 +272,7 @@ def widths(parsed: Parsed) -> NDArray[np.int64]:
     return found if parsed.texts is None else found + np.diff(parsed.texts.offsets)
 
 
-def _text_keys(texts: Texts) -> NDArray[np.uint64]:
-    ends, blob = texts.offsets.tolist(), np.ascontiguousarray(texts.blob).data
-    digests = b"".join(
-        hashlib.blake2b(blob[ends[k] : ends[k + 1]], digest_size=8).digest() for k in range(len(ends) - 1)
-    )
-    return np.frombuffer(digests, np.uint64)
-
-
-def _row_keys(X: csr_matrix) -> NDArray[np.uint64]:
-    """Of each row the sum of its entries' hashes."""
-    indptr = np.asarray(X.indptr, np.int64)
-    keys = np.zeros(X.shape[0], np.uint64)
-    # a block at a time, as several arrays of 64 bits an entry are made of it
-    cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], _BLOCK), "right") - 1
-    bounds = np.unique([*cuts.tolist(), 0, len(keys)]).tolist()
-    for begin, end in pairwise(bounds):
-        entries = slice(indptr[begin], indptr[end])
-        mixed = _mixed(X.data[entries].view(np.uint64) ^ _mixed(X.indices[entries].astype(np.uint64) + np.uint64(1)))
-        keys[begin:end] = _sums(mixed, indptr[begin : end + 1] - indptr[begin])
-    return keys
-
-
 def _label_keys(parsed: Parsed) -> NDArray[np.uint64]:
     if parsed.label_indptr is None:
         return parsed.y.astype(np.uint64)
-    return _sums(_mixed(parsed.y.astype(np.uint64) + np.uint64(1)), parsed.label_indptr)
-
-
-def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (keys ^ (keys >> np.uint64(31))) * _MIX
-
-
-def _sums(entries: NDArray[np.uint64], indptr: NDArray[np.int64]) -> NDArray[np.uint64]:
-    total = np.zeros(len(entries) + 1, np.uint64)
-    np.cumsum(entries, out=total[1:])
-    return total[indptr[1:]] - total[indptr[:-1]]
+    return sums(mixed(parsed.y.astype(np.uint64) + np.uint64(1)), parsed.label_indptr)

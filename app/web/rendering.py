@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse
 from app.access.authentication import csrf_token, session_of
 from app.http.parameters import V1
 from app.json_text import place_of
+from app.plurals import gap_text
 from app.version import VERSION
 from app.web import assets
 
@@ -105,6 +106,11 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:#.{digits}g}".rstrip(".")
 
 
+def gap(value: float | None) -> str:
+    """A relative duality gap; a dash where there is none."""
+    return gap_text(value) or "–"
+
+
 def percent(value: float | None, digits: int = 1) -> str:
     """A share as per cent."""
     return "–" if value is None else f"{100 * value:.{digits}f}\u202f%"
@@ -166,5 +172,7 @@ _environment = Environment(
     cache_size=-1,
     auto_reload=False,
 )
-_environment.filters.update(number=number, percent=percent, size=size, duration=duration, ago=ago, place=place_of)
+_environment.filters.update(
+    number=number, gap=gap, percent=percent, size=size, duration=duration, ago=ago, place=place_of
+)
 _environment.globals.update(asset=assets.address, release=VERSION)

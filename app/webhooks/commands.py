@@ -76,11 +76,11 @@ def deliveries(
     """List deliveries, newest first."""
     page = connect().webhooks.deliveries(webhook, page_size=limit)
     rows = [
-        (each.id, f"{each.created_at.astimezone():%Y-%m-%d %H:%M:%S}", each.event, each.state, each.attempts,
+        (each.id, f"{each.created_at:%F %T}", each.event, each.state, each.attempts,
          each.status, each.error)
         for each in page.items
     ]  # fmt: skip
-    print_result(page, table(["id", "when", "event", "state", "attempts", "status", "error"], rows), json)
+    print_result(page, table(["id", "when (UTC)", "event", "state", "attempts", "status", "error"], rows), json)
 
 
 def _show(webhook: Webhook, json: bool) -> None:

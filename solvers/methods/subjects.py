@@ -10,9 +10,9 @@ P_i being the row's own labels among its candidates and N_i the other candidates
 Weston and Watkins over lists of candidates. The features of a training row are made without its fold: by machines that
 were trained without it, and by counts that leave it out. The gap is |gradient|^2 / (2 lambda).
 
-Sources are kernel ridge regression and, unless rows and concepts are too many, a binary machine for each concept. Of
-more rows than ``_MOST_EXACT``, or than fit into memory, the kernel machine is one over some of the rows, and the ranker
-learns from some of the rows.
+Sources are kernel ridge regression and, where concepts have some rows each and both are not too many, a binary machine
+for each concept. Of more rows than ``_MOST_EXACT``, or than fit into memory, the kernel machine is one over some of the
+rows, and the ranker learns from some of the rows.
 
 Without the names of concepts the candidates are those that the sources score best.
 """
@@ -50,6 +50,8 @@ _MOST_ALIKE, _MOST_BEST = 40, 80
 _MOST_EXACT, _MOST_LANDMARKS, _LEAST_LANDMARKS, _MOST_RANKED = 20_000, 5_000, 200, 10_000
 # terms of all rows times concepts with rows, up to which binary machines are trained, four times: half a minute each
 _MOST_PRODUCTS = 2e10
+# rows that a concept has in the mean, below which binary machines add nothing to kernel ridge regression
+_FEWEST_ROWS = 5
 _RANKED_TAG = 2
 # of the whole training, estimates: until the sources have learnt, and until rows are scored
 _LEARNT_SHARE, _PREPARED_SHARE = 0.4, 0.9
@@ -71,8 +73,9 @@ class SubjectsParams(Params):
         default=None,
         min_length=1,
         max_length=2,
-        description="Machines whose scores the ranker combines. The default is kernel_ridge and, where the non-zero "
-        "features of all rows times the concepts with rows are at most 2e10 and memory is enough, binary_machines.",
+        description="Machines whose scores the ranker combines. The default is kernel_ridge and, where concepts with "
+        "rows have 5 or more in the mean, the non-zero features of all rows times these concepts are at most 2e10, and "
+        "memory is enough, binary_machines.",
     )
     n_candidates: int = Field(
         default=80, ge=2, le=1000, description="Candidates of a row that the ranker is trained on."
@@ -212,8 +215,8 @@ class Subjects(Solver[SubjectsParams]):
         Y = sp.csr_matrix(own_labels(problem.label_sets(), problem.tree.parents).astype(np.int8))
         fold = self._folds(problem.n_samples)
         learnt = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
-        chosen, m = self._sources(terms, len(learnt)), self._n_landmarks(problem.n_samples, len(learnt))
         strength, own = self.params.machine_regularization, sp.csr_matrix(Y[:, learnt])
+        chosen, m = self._sources(terms, own), self._n_landmarks(problem.n_samples, len(learnt))
         task = Task(terms, own, problem.weights, fold, m, strength, self.seed, self.threads)
         machines: list[Learnt] = []
         for name in chosen:
@@ -240,12 +243,14 @@ class Subjects(Solver[SubjectsParams]):
             return np.arange(n)
         return np.sort(np.random.default_rng([self.seed, _RANKED_TAG]).permutation(n)[:_MOST_RANKED])
 
-    def _sources(self, terms: sp.csr_matrix, n_learnt: int) -> Sequence[str]:
+    def _sources(self, terms: sp.csr_matrix, Y: sp.csr_matrix) -> Sequence[str]:
         """The names of the sources, the first of which has scores that likeness of names is weighted by."""
         if self.params.sources is not None:
             return self.params.sources
+        n_learnt = Y.shape[1]
         needed = binary_machines.bytes_needed(*terms.shape, n_learnt) + self._list_bytes(terms.shape[0])
-        pays = terms.nnz * n_learnt <= _MOST_PRODUCTS and self._may_have_binary(needed)
+        pays = Y.nnz >= _FEWEST_ROWS * n_learnt and terms.nnz * n_learnt <= _MOST_PRODUCTS
+        pays = pays and self._may_have_binary(needed)
         return ("kernel_ridge", "binary_machines") if pays else ("kernel_ridge",)
 
     def _pairs(

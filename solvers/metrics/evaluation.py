@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.labels.costs import Costs
-from solvers.labels.label_sets import of_nodes
+from solvers.labels.label_sets import closed, of_nodes
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.ranking import Ranking, places
 from solvers.metrics.tree_places import tree_places
@@ -138,11 +139,14 @@ class Evaluation:
             nodes = self.labels.class_labels
             whole, level = tree_places(tree, nodes, ranking.values, ranking.ties, indptr, found)
             if self.ranks_own:
-                whole = places(ranking.values, indptr, found, ranking.ties)
+                own = np.where(self._class_of[found] < 0, len(nodes), self._class_of[found])
+                whole = places(ranking.values, indptr, own, ranking.ties)
             self.places[entries], self.level_places[entries] = whole, level
         if self.names_sets:
             assert ranking.sets is not None
             named = sp.csr_matrix(ranking.sets)
+            if tree is not None and not np.array_equal(self.labels.class_labels, np.arange(tree.n_nodes)):
+                named, _ = closed(tree, named.indptr, self.labels.class_labels[named.indices])
             named.sort_indices()
             self._named.append((np.diff(named.indptr).astype(np.int64), named.indices.astype(np.int32)))
         if len(self.leads):
@@ -156,16 +160,19 @@ class Evaluation:
     def _classes_of(self, rows: slice) -> Ints:
         """The class of each row's true label, shape (n_samples,); -1 where it is none of the model's classes."""
         assert self.truth.single is not None
-        class_of = np.full(self.labels.n, -1)
-        class_of[self.labels.class_labels] = np.arange(len(self.labels.class_labels))
-        return np.asarray(class_of[self.truth.single[rows]])
+        return np.asarray(self._class_of[self.truth.single[rows]])
+
+    @cached_property
+    def _class_of(self) -> Ints:
+        """The class of each label, shape (n_labels,); -1 where it is none of the model's classes."""
+        found = np.full(self.labels.n, -1)
+        found[self.labels.class_labels] = np.arange(len(self.labels.class_labels))
+        return found
 
     def cost_of(self, answers: NDArray[np.integer]) -> Floats:
         """What these labels, of the model's classes, cost as answers to the rows, shape (n_rows,)."""
         assert self.costs is not None
-        class_of = np.full(self.labels.n, -1)
-        class_of[self.labels.class_labels] = np.arange(len(self.labels.class_labels))
-        return self.costs.between(self._classes_of(slice(None)), class_of[answers])
+        return self.costs.between(self._classes_of(slice(None)), self._class_of[answers])
 
     def _decide(self, costs: Costs, ranking: Ranking, rows: slice) -> None:
         """Note the labels of least expected cost; of equal ones that of the first class."""

@@ -82,9 +82,13 @@ class Asked:
 
 @dataclass
 class Canned:
-    """Answers by ``METHOD /path``: given one after the other, the last one again and again."""
+    """Answers by ``METHOD /path``: given one after the other, the last one again and again.
+
+    Refusals have ``retry_after`` as a header.
+    """
 
     url: str = ""
+    retry_after: str = ""
     asked: list[Asked] = field(default_factory=list)
     answers: dict[str, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
 
@@ -116,6 +120,8 @@ def serve(canned: Canned) -> ThreadingHTTPServer:
             status, content = canned.take(f"{self.command} {path}")
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
+            if canned.retry_after and status >= 400:
+                self.send_header("Retry-After", canned.retry_after)
             self.end_headers()
             self.wfile.write(content)
 

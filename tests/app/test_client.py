@@ -20,6 +20,7 @@ from app.client import Client
 from app.jobs.schemas import Handles
 from app.remote import errors
 from app.remote.events import Event
+from app.remote.transport import Transport
 
 
 def test_the_client_loads_neither_solvers_nor_service() -> None:
@@ -439,3 +440,21 @@ def test_a_parameter_of_the_solver_in_the_place_of_a_field_is_said_to_belong_int
         'a parameter of softmax: pass params={"C": 1}',
         "unknown field",
     ]
+
+
+@pytest.mark.parametrize(("retry_after", "lines"), [("15", ["The queue is full. Trying again."]), ("2", [])])
+def test_a_long_wait_is_explained_once(
+    canned: Canned,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    retry_after: str,
+    lines: list[str],
+) -> None:
+    monkeypatch.setattr(Transport, "sleep", lambda self, seconds: None)
+    canned.retry_after = retry_after
+    for _ in range(3):
+        canned.answer("GET /jobs/j1", problem(429, "too_many", "The queue is full."), 429)
+    canned.answer("GET /jobs/j1", JOB)
+    with Client() as client:
+        assert client.jobs.get("j1").id == "j1"
+    assert [record.getMessage() for record in caplog.records if record.name == "polymargin.client"] == lines

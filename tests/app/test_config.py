@@ -34,6 +34,16 @@ def test_a_setting_that_cannot_be_is_told_by_its_variable(
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("lease", [2, 5, 14.9])
+def test_a_lease_outlives_a_heartbeat_that_fails(configure: Callable[..., None], lease: float) -> None:
+    configure(lease_seconds=lease, heartbeat_seconds=5)
+    expected = rf"LEASE_SECONDS \({lease}\) must be at least 3 times POLYMARGIN_HEARTBEAT_SECONDS \(5\)"
+    with pytest.raises(SettingsError, match=expected):
+        settings()
+    configure(lease_seconds=15)
+    assert settings().lease_seconds == 15
+
+
 @pytest.mark.parametrize("value", ["INFO", "critical"])
 def test_levels_of_the_log_are_in_letters_of_any_size(configure: Callable[..., None], value: str) -> None:
     configure(log_level=value)

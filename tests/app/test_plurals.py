@@ -1,4 +1,6 @@
-from app.plurals import counted
+import pytest
+
+from app.plurals import counted, gap_text
 
 
 def test_one_thing_is_not_told_in_the_plural() -> None:
@@ -8,3 +10,10 @@ def test_one_thing_is_not_told_in_the_plural() -> None:
         "1 row of the file was",
         "2 rows of the file were",
     ]
+
+
+@pytest.mark.parametrize(
+    ("gap", "shown"), [(8.46e-5, "8.5e-05"), (1e-4, "1.0e-04"), (0.002, "2.0e-03"), (0.0, "0"), (None, None)]
+)
+def test_gaps_have_one_form(gap: float | None, shown: str | None) -> None:
+    assert gap_text(gap) == shown

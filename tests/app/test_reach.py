@@ -17,8 +17,9 @@ from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.datasets.schemas import CorrectionsRequest, ImportOptions, NewRows, TableSample
 from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
 from app.hierarchies.schemas import HierarchyOptions
+from app.jobs.preview_schemas import PreviewRequest
 from app.jobs.request_schemas import AdoptRequest, CompressRequest, TuneRequest
-from app.jobs.schemas import JobPatch, PreviewRequest, TrainRequest
+from app.jobs.schemas import JobPatch, TrainRequest
 from app.models.schemas import AliasTarget, ModelAbout, RetentionRule, VersionPatch
 from app.predictions.inspection_schemas import NearestRequest
 from app.predictions.schemas import BatchPredictRequest, PredictRequest

@@ -155,6 +155,15 @@ def test_what_cannot_be_predicted_is_refused_with_the_way_out(instances: Any, wh
     assert not [each for each in canned.asked if each.method == "POST"]
 
 
+def test_no_column_that_the_version_reads_is_to_be_renamed(canned: Canned) -> None:
+    canned.answer("GET /models/m/inputs", TEXTS | {"instance": "features", "number_columns": ["f9", "f39"]})
+    with Client() as client:
+        with pytest.raises(ClientError, match="'f39', which the table does not have: add it"):
+            client.predict("m", pa.table({"f9": [1.0], "other": [2.0]}))
+        with pytest.raises(ClientError, match="'f39', which the table does not have: rename 'F39'"):
+            client.predict("m", pa.table({"f9": [1.0], "F39": [2.0]}))
+
+
 def test_answers_of_sets_are_lists() -> None:
     first = {"label": "a", "score": 1.0, "probability": 0.9}
     each = {**first, "top": [first], "labels": [first, {**first, "label": "b"}], "subtree": []}

@@ -45,6 +45,7 @@ def test_a_file_is_coded_on_the_models_page(
         form.get_by_role("link", name="Download").click(timeout=PATIENCE_MS)
     file = tmp_path / "coded.xlsx"
     download.value.save_as(file)
+    assert download.value.suggested_filename == "rows-sure-foods-1.xlsx"
     book = openpyxl.load_workbook(file)
     assert book.sheetnames == ["Sure", "To review", "Model"]
     codes = {row[0] for sheet in book.worksheets[:2] for row in list(sheet.values)[1:]}

@@ -247,6 +247,30 @@ def test_a_job_says_how_many_rows_are_sure_and_what_held_out_rows_promise(
     assert planned.sure.n_sure == round(5 * (planned.sure.answered or 0))
 
 
+def test_along_a_tree_the_sure_ancestor_is_above_the_label_and_with_a_level_at_it(
+    session: Session, database: sessionmaker[Session], dataset: Callable[..., str], hierarchy: Callable[..., str]
+) -> None:
+    hierarchy([("root", "01"), ("root", "02"), *((label[:2], label) for label in TITLES)])
+    words = ("flour", "truck", "bread", "plane", "head", "young", "old", "senior", "first", "second")
+    lines = [{"text": f"{title} {word}", "label": label} for label, title in TITLES.items() for word in words]
+    dataset("\n".join(map(json.dumps, lines)) + "\n", "jobs", format="jsonl")
+    params = {"candidates": [{"solver": "weston_watkins"}], "folds": 2}
+    trained(session, dataset="jobs", hierarchy="tree", solver="auto", params=params)
+    uploaded(session, written())
+    id = submitted(session, dataset="rows", format="jsonl", threshold=0.2, sure_level=1)
+    run(id)
+    result = jobs.get(session, id).result
+    assert result is not None
+    assert result.sure is not None
+    answers = [json.loads(line) for line in batch_predictions.of_job(session, id).path.read_text().splitlines()]
+    assert {(row["sure"], row["sure_ancestor"]) for row in answers} == {(False, row["label"][:2]) for row in answers}
+    assert (result.sure.n_sure, result.sure.n_at_level, result.sure.levels) == (0, 5, [5, 0])
+    request = BatchPredictRequest(model="m", dataset="rows", threshold=0.2, sure_level=1)
+    planned = plan(session, ModelCache(database, 1 << 30), request).sure
+    assert planned is not None
+    assert (planned.n_sure, planned.n_at_level, planned.precision) == (None, 5, result.sure.precision)
+
+
 def test_where_no_threshold_reaches_the_precision_no_row_is_sure(session: Session, coded: str) -> None:
     uploaded(session, written())
     id = submitted(session, dataset="rows", format="xlsx", min_precision=0.9999)
@@ -281,3 +305,44 @@ def test_a_worker_that_dies_while_it_joins_the_pieces_leaves_no_file_and_another
     run(id)
     assert jobs.get(session, id).attempt == 2
     assert batch_predictions.of_job(session, id).path.read_bytes() == whole
+
+
+def test_a_job_warns_of_rows_that_the_version_was_trained_on(session: Session, coded: str) -> None:
+    uploaded(session, written([("1", "baker truck", "-"), ("2", "pilot first", "-"), ("3", "first pilot", "-")]))
+    id = submitted(session, dataset="rows", format="xlsx")
+    run(id)
+    result = jobs.get(session, id).result
+    assert result is not None
+    assert result.n_trained_on == 2
+    assert result.warning is not None
+    assert result.warning.startswith("2 of 3 rows are in the training data of this version")
+    about = dict(openpyxl.load_workbook(batch_predictions.of_job(session, id).path)["Model"].values)
+    assert about["Rows in its training data"] == 2
+    uploaded(session, written([("3", "first pilot", "-")]), "others")
+    new = submitted(session, dataset="others")
+    datasets.delete(session, "jobs", force=True)
+    again = submitted(session, dataset="rows")
+    for id, known in ((new, None), (again, None)):
+        run(id)
+        result = jobs.get(session, id).result
+        assert result is not None
+        assert (result.n_trained_on, result.warning) == (known, None)
+
+
+@pytest.mark.parametrize(("refit", "own_split"), [(True, False), (False, False), (True, True)])
+def test_rows_that_were_held_out_count_as_training_rows_where_the_served_model_has_them(
+    session: Session, dataset: Callable[..., str], refit: bool, own_split: bool
+) -> None:
+    parts = ("train", "train", "train", "test", "validation")
+    rows = [
+        {"text": f"{title} {word}", "label": label, **({"split": part} if own_split else {})}
+        for label, title in TITLES.items()
+        for part, word in zip(parts, ("flour", "truck", "bread", "plane", "head"), strict=True)
+    ]
+    dataset("\n".join(map(json.dumps, rows)) + "\n", "jobs", format="jsonl")
+    trained(session, dataset="jobs", test_fraction=0.4, refit=refit)
+    id = submitted(session, dataset="jobs")
+    run(id)
+    result = jobs.get(session, id).result
+    assert result is not None
+    assert result.n_trained_on == (20 if refit and not own_split else 12)

@@ -117,7 +117,7 @@ class Answers:
             return {"sure": pa.nulls(n, pa.bool_()), "sure_ancestor": pa.nulls(n, pa.string())}
         if model.back_off is None:
             return {"sure": pa.array(said >= self.used.threshold), "sure_ancestor": pa.nulls(n, pa.string())}
-        nodes = sure_nodes(model, values, self.used.threshold)
+        nodes, _ = sure_nodes(model, values, first, self.used)
         labels = [model.classes[label] for label in first.tolist()]
         sure = [node == label for node, label in zip(nodes, labels, strict=True)]
         above = [None if is_sure else node for node, is_sure in zip(nodes, sure, strict=True)]

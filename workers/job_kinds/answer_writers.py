@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from app.formats.json_records import JSON_FIELD
 from app.formats.label_sets import SEPARATORS
+from app.store.disk_space import writing_to
 
 # sets of labels have these joined by a separator where a cell holds no list; other lists are JSON there
 JOINED = frozenset(
@@ -137,7 +138,7 @@ def _appearing(path: Path) -> Iterator[BinaryIO]:
     """A file that appears whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("wb") as file:
+        with writing_to(path), temporary.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -10,8 +10,10 @@ from sqlalchemy.orm import Session
 from app.config import settings
 from app.datasets.formats import FORMATS
 from app.errors import Conflict, InvalidInput
-from app.formats.label_forms import label_type, with_labels_of
-from app.formats.table import FormatError
+from app.formats.label_forms import known_forms, label_type, with_labels_of
+from app.formats.likeness import KINDS, similar_labels
+from app.formats.table import FormatError, Parsed
+from app.plurals import counted
 from app.store import tables
 from app.store.corpus import Corpus, open_corpus, save_extended
 from app.store.files import files
@@ -44,6 +46,7 @@ def append_rows(context: JobContext) -> None:
     n_labels, most = len(extension.whole.labels), settings().max_classes
     if n_labels > most:
         raise InvalidInput(f"the dataset would have {n_labels:,} classes; at most {most:,} are allowed")
+    warning = _warning(corpus, parsed)
     context.phase("saving", fraction=0.5)
     statistics = statistics_of(extension.whole)
     path = folder_of(lease)
@@ -57,10 +60,36 @@ def append_rows(context: JobContext) -> None:
         mine = select(func.count()).select_from(F).where(F.job_id == lease.job_id)
         if session.scalars(mine).one() != request.get("feedback", 0):  # an end that was not the last let others have it
             raise Conflict("some of this feedback was deleted, or another job has appended it; read the feedback again")
-        return NextVersion(base, lease, sha256, path, parsed.kind, statistics).add(session)
+        return NextVersion(base, lease, sha256, path, parsed.kind, statistics, warning).add(session)
 
     context.succeed(finish)
     delete_other_attempts(store, lease)
+
+
+def _warning(corpus: Corpus, new: Parsed) -> str | None:
+    """What may not be wanted of the new rows, and how to undo it; None where there is nothing of the kind."""
+    found = []
+    known, forms = set(corpus.labels), known_forms(new.labels, corpus.labels, KINDS)
+    like = {name: old for name, old in forms.items() if name not in known and old in known}
+    if like:
+        kinds = sorted(
+            {kind for name, old in like.items() for each in similar_labels([old, name]) for kind in each.kinds}
+        )
+        name, old = next(iter(like.items()))
+        alike = counted(len(like), "new label", "looks like one/look like some")
+        found.append(
+            f"{alike} of the dataset, such as {name!r:.80} beside {old!r:.80}: append with "
+            f"merge_labels={' and merge_labels='.join(kinds)} to give the rows its labels"
+        )
+    ids = set() if new.ids is None or corpus.ids is None else {*new.ids} & {*corpus.ids} - {""}
+    if ids:
+        there = f"{'is' if len(ids) == 1 else 'are'} in the dataset already"
+        found.append(f"{counted(len(ids), 'id', 'of the new rows, such as')} {min(ids)!r:.80}, {there}")
+    if not found:
+        return None
+    first = len(corpus.y) if corpus.label_indptr is None else len(corpus.label_indptr) - 1
+    rows = f"row {first}" if new.n_rows == 1 else f"rows {first} to {first + new.n_rows - 1}"
+    return f"{'; '.join(found)}. To undo the append, delete {rows} of the new version"
 
 
 def _reported(corpus: Corpus, request: Mapping[str, Any]) -> dict[str, Any]:

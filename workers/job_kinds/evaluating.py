@@ -143,7 +143,7 @@ def _keep(
         version_id=version.id,
         dataset_id=lease.dataset_id,
         dataset_sha256=data.dataset.sha256,
-        hierarchy_sha256=None if labels.tree is None else labels.tree.sha256,
+        hierarchy_sha256=data.tree_sha256,
         part=request.part or "all",
         n_rows=len(data.rows),
         n_labels=labels.n,

@@ -15,14 +15,17 @@ from sqlalchemy.orm import Session
 from threadpoolctl import threadpool_limits
 
 from app.datasets import versions as dataset_versions
+from app.datasets.statistics_schemas import Languages
 from app.errors import InvalidInput
 from app.evaluations.schemas import Part
+from app.features.language_detection import is_among
 from app.features.named_text import OF_TABLES
 from app.formats.label_sets import separator_for
 from app.formats.labels import PARTS
 from app.models import service as models
 from app.models.rows import cells, matrix, text_languages
 from app.models.schemas import ModelVersion
+from app.plurals import counted
 from app.predictions import batch_predictions, inputs, targets
 from app.predictions.model_cache import LoadedModel, load_version
 from app.predictions.schemas import BatchPredictRequest, SureRows
@@ -30,8 +33,10 @@ from app.predictions.sure_answers import Used, promise
 from app.store.cache import cached_corpus
 from app.store.corpus import Corpus
 from app.store.files import Files, files
+from app.store.row_checks import MANY_TEXTS
 from workers.job_kinds.answer_files import Answers
 from workers.job_kinds.answer_writers import Inputs, Layout, join, renamed, write_part
+from workers.phases.trained_rows import n_trained_on
 from workers.running.job_context import JobContext
 
 PART_ROWS, BLOCK_BYTES, MOST_ROWS = 1 << 16, 32 << 20, 4096
@@ -57,6 +62,9 @@ def predict(context: JobContext) -> None:
         parts = _answer(context, store, answers, loaded, corpus, rows)
     context.phase("saving", at_once=False, fraction=1.0 - _JOINING)
     sure = None if answers.used is None else sure_rows(loaded, request, answers.used, parts)
+    n_trained = n_trained_on(context, store, version, corpus, rows)
+    warnings = [trained_on_sentence(n_trained, len(rows))] if n_trained else []
+    warnings += unseen_languages(loaded, dataset.statistics.get("languages"))
     found = context.read(lambda session: inputs.sources(session, str(lease.dataset_id), request.dataset_version or 1))
     read = [lease.dataset_id, loaded.version.dataset]
     separator = context.read(lambda session: batch_predictions.separator(session, read))
@@ -69,7 +77,7 @@ def predict(context: JobContext) -> None:
                 columns = [column for column in columns if column != "id"]  # the input has it, by its own name
                 given = Inputs(renamed(names, columns), blocks)
         marks = separator_for(loaded.model.classes, separator)
-        layout = Layout(columns, marks, request.bom, about(loaded.version, request, sure))
+        layout = Layout(columns, marks, request.bom, about(loaded.version, request, sure, n_trained))
         result = batch_predictions.path_of(lease.job_id, request.format)
         join(parts, store.path(result), request.format, given, layout)
         if request.target is not None:
@@ -88,6 +96,8 @@ def predict(context: JobContext) -> None:
             "n_rows": len(rows),
             "columns": [*(() if given is None else given.names), *columns],
             "sure": None if sure is None else sure.model_dump(mode="json"),
+            "n_trained_on": n_trained,
+            "warning": ". ".join(warnings) or None,
         }
 
     context.succeed(finish)
@@ -165,9 +175,8 @@ def _with_unknown(table: pa.Table, loaded: LoadedModel, corpus: Corpus, rows: ND
 
 def sure_rows(loaded: LoadedModel, request: BatchPredictRequest, used: Used, parts: Sequence[Path]) -> SureRows:
     """Counted over the pieces of the answers."""
-    level = request.sure_level if isinstance(request.sure_level, int) else None
     asked: dict[str, Any] = {"asked": request.min_precision, "sure_level": request.sure_level}
-    found = SureRows(**promise(loaded.model, used, level), **asked, n_rows=0, n_sure=0)
+    found = SureRows(**promise(loaded.model, used), **asked, n_rows=0, n_sure=0)
     if loaded.model.names_sets:
         return _of_sets(found, parts)
     along_tree = loaded.model.back_off is not None and loaded.tree is not None
@@ -183,7 +192,7 @@ def sure_rows(loaded: LoadedModel, request: BatchPredictRequest, used: Used, par
     totals: dict[str, Any] = {"n_rows": n_rows, "n_sure": n_sure}
     if along_tree:
         totals |= {"n_broader": n_broader, "levels": counts.tolist()}
-        totals |= {} if level is None else {"n_at_level": int(counts[level - 1 :].sum())}
+        totals |= {} if used.level is None else {"n_at_level": int(counts[used.level - 1])}
     return found.model_copy(update=totals)
 
 
@@ -204,13 +213,38 @@ def _of_sets(found: SureRows, parts: Sequence[Path]) -> SureRows:
     return found.model_copy(update=totals)
 
 
-def about(version: ModelVersion, request: BatchPredictRequest, sure: SureRows | None) -> list[tuple[str, Any]]:
+def trained_on_sentence(n_trained: int, n_rows: int) -> str:
+    """A warning that answers to training rows do not show how good other answers are."""
+    return (
+        f"{n_trained:,} of {counted(n_rows, 'row', 'is/are')} in the training data of this version: how often its "
+        "answers there are right says nothing about new rows"
+    )
+
+
+def unseen_languages(loaded: LoadedModel, found: dict[str, Any] | None) -> list[str]:
+    """Warn of languages that many texts of a dataset are in, and hardly any training text."""
+    shares = Languages.model_validate(found).shares if found and loaded.languages else []
+    new = [
+        each
+        for each in shares
+        if each.share >= MANY_TEXTS and each.language != "other" and not is_among(each.language, loaded.languages)
+    ]
+    if not new:
+        return []
+    named = " and ".join(f"{each.share:.0%} of the texts are in the language {each.language}" for each in new)
+    return [f"{named}; hardly any training text was (training texts: {', '.join(sorted(loaded.languages))})"]
+
+
+def about(
+    version: ModelVersion, request: BatchPredictRequest, sure: SureRows | None, n_trained: int | None
+) -> list[tuple[str, Any]]:
     """What a workbook says of the model and its answers, line by line."""
     lines: list[tuple[str, Any]] = [
         ("Model", version.model),
         ("Version", version.version),
         ("SHA-256", version.sha256),
         ("Precision asked for", request.min_precision),
+        ("Rows in its training data", "Not known" if n_trained is None else n_trained),
     ]
     if sure is None:
         return [*lines, ("Sure", "Neither a precision nor a threshold was asked for")]
@@ -224,13 +258,13 @@ def about(version: ModelVersion, request: BatchPredictRequest, sure: SureRows | 
         ("At least, with a confidence of 95 %", sure.lower_bound),
         ("Share of held-out rows that are sure", sure.answered),
         ("Rows", sure.n_rows),
-        ("Sure rows", sure.n_sure),
+        ("Rows with a sure label" if sure.n_at_level is not None else "Sure rows", sure.n_sure),
     ]
     if sure.n_labels is not None:
         lines += [("Labels", sure.n_labels), ("Sure labels", sure.n_sure_labels)]
     if sure.levels is not None:
         lines.append(("Rows with a broader sure node only", sure.n_broader))
         if sure.n_at_level is not None:
-            lines.append((f"Rows that are sure at level {sure.sure_level} or below", sure.n_at_level))
+            lines.append((f"Rows with a sure node at level {sure.sure_level}", sure.n_at_level))
         lines += [(f"Rows whose deepest sure node is at level {level}", n) for level, n in enumerate(sure.levels, 1)]
     return lines

@@ -12,6 +12,7 @@ from app.models import versions
 from app.models.warm_starts import saved_split
 from app.predictions import answer_reference
 from app.store import tables
+from app.store.disk_space import writing_to
 from app.store.files import Files
 from app.version import VERSION
 from solvers.metrics.evaluation import Evaluation
@@ -79,7 +80,8 @@ def write_model(
         answer_reference.KEPT: None if expected is None else expected.kept(),
         **changes,
     }
-    sha256 = model.save(store.path(path) / "model", lineage)
+    with writing_to(store.path(path) / "model", model.nbytes):
+        sha256 = model.save(store.path(path) / "model", lineage)
     store.publish(f"{path}/model")
     return sha256
 

@@ -35,7 +35,7 @@ from solvers.metrics.evaluation import Labels, Truth
 from solvers.metrics.ranking import propensities
 from workers.phases.holding_out import arrivals, held_out
 from workers.phases.preparation import hierarchy_id
-from workers.phases.splitting import Rows, node_numbers, split_rows, with_extra_labels
+from workers.phases.splitting import Rows, node_numbers, split_rows, with_branches
 from workers.running.job_context import JobContext
 
 # of scores that are there at once, and of rows
@@ -63,6 +63,8 @@ class EvaluatedRows:
         Those training rows.
     n_own : int64 array, shape (n_labels,), or None
         For sets of labels: number of training rows with each label as their own; None if these were deleted.
+    tree_sha256 : str or None
+        Of the tree that is measured along, without labels that it lacks.
     """
 
     dataset: tables.DatasetVersion
@@ -75,6 +77,7 @@ class EvaluatedRows:
     inverse: NDArray[np.float64] | None
     n_train: int
     n_own: NDArray[np.int64] | None
+    tree_sha256: str | None
 
     @property
     def measured(self) -> bool:
@@ -110,7 +113,7 @@ def evaluated_rows(
     NotFound, Conflict
         The version or the dataset is not there any more.
     InvalidInput
-        The dataset has no such rows, or its labels and the tree do not fit the model.
+        The dataset has no such rows, or the tree does not fit the model.
     """
     lease = context.lease
     dataset = context.read(lambda session: dataset_versions.stored(session, lease.dataset_id, request.dataset_version))
@@ -127,7 +130,10 @@ def evaluated_rows(
         dealt = corpus.present(held_out(given, trained.request, along, loaded.labels))
         split = trained.onto(dealt, corpus)
     rows = _part(request, corpus, split)
-    labels = labels_of(loaded.model, tree)
+    own_tree = loaded.tree
+    if tree is not None and own_tree is None and version.hierarchy is not None:
+        own_tree = context.read(lambda session: taxonomy(session, str(version.hierarchy)))
+    labels = labels_of(loaded.model, tree, own_tree)
     labels, truth, n_unknown = labelled(corpus, rows, labels, loaded.labels)
     inverse, n_own = None, None
     if trained is not None:
@@ -136,7 +142,9 @@ def evaluated_rows(
         own = trained.own_counts()
         n_own = None if own is None else np.array([own.get(name, 0) for name in labels.names], np.int64)
     n_train = 0 if trained is None else len(trained.split.train)
-    return EvaluatedRows(dataset, loaded, corpus, rows, labels, truth, n_unknown, inverse, n_train, n_own)
+    along = tree or loaded.model.tree
+    sha256 = None if along is None else along.sha256
+    return EvaluatedRows(dataset, loaded, corpus, rows, labels, truth, n_unknown, inverse, n_train, n_own, sha256)
 
 
 def training_counts(split: Rows) -> dict[str, int]:
@@ -261,27 +269,39 @@ def _part(request: EvaluateRequest, corpus: Corpus, own: NDArray[np.int8] | None
     return rows
 
 
-def labels_of(model: Model, tree: Taxonomy | None) -> Labels:
+def labels_of(model: Model, tree: Taxonomy | None, own: Taxonomy | None = None) -> Labels:
     """What the model can name, in the tree that is measured along where there is one.
 
-    Raises InvalidInput where the two do not fit.
+    Labels that this tree does not have get the places that they have in the model's own tree.
+
+    Parameters
+    ----------
+    model : Model
+    tree : Taxonomy, optional
+        Measured along; by default the model's own, of models over one.
+    own : Taxonomy, optional
+        The tree of a model whose classes are not its nodes.
+
+    Raises
+    ------
+    InvalidInput
+        The tree has less than half of the model's labels.
     """
-    kept = set(model.record.get("unknown_labels", ())) & set(model.classes)
-    if tree is not None and kept - set(tree.names):
-        tree = with_extra_labels(tree, kept - set(tree.names))
-    if model.tree is not None:
-        if tree is not None and tree != model.tree:
-            raise InvalidInput("the model was trained on a label tree other than the one given for measuring")
-        return Labels(model.tree.names, model.tree.n_nodes, np.arange(model.tree.n_nodes), model.tree)
+    own = model.tree or own
     if tree is None:
-        return Labels(tuple(model.classes), len(model.classes), np.arange(len(model.classes)))
-    nodes = node_numbers(tree, model.classes)
-    if (nodes < 0).any():
-        strange = named(model.classes[at] for at in np.flatnonzero(nodes < 0))
+        if model.tree is None:
+            return Labels(tuple(model.classes), len(model.classes), np.arange(len(model.classes)))
+        tree = model.tree
+    missing = set(model.classes) - set(tree.names)
+    if 2 * len(missing - set(model.record.get("unknown_labels", ()))) > len(model.classes):
         raise InvalidInput(
-            f"the label tree has no node for {counted(int((nodes < 0).sum()), 'label')} of the model: {strange}"
+            f"the label tree has no node for {counted(len(missing), 'label')} of the model's {len(model.classes)}: "
+            f"{named(sorted(missing))}; pass as hierarchy the tree that the model was trained along, or another "
+            "edition of it"
         )
-    return Labels(tree.names, tree.n_nodes, nodes.astype(np.int64), tree)
+    if missing:
+        tree = with_branches(tree, own, missing)
+    return Labels(tree.names, tree.n_nodes, node_numbers(tree, model.classes).astype(np.int64), tree)
 
 
 def _tree(session: Session, job_id: str) -> Taxonomy | None:

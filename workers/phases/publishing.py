@@ -16,6 +16,7 @@ from app.models import convergence, versions
 from app.models.schemas import RefitReport
 from app.predictions import answer_reference
 from app.schemas import OPTIONS
+from app.store.disk_space import writing_to
 from app.store.files import Files
 from app.version import VERSION
 from solvers.core.base import Solver, State
@@ -251,7 +252,9 @@ class Publisher:
             answer_reference.KEPT: None if expected is None else expected.kept(),
             **more,
         }
-        sha256 = (save or model.save)(self.store.path(f"{path}/model"), lineage)
+        folder = self.store.path(f"{path}/model")
+        with writing_to(folder, model.nbytes):
+            sha256 = (save or model.save)(folder, lineage)
         self.store.publish(f"{path}/model")
         return Written(path, sha256, lineage)
 

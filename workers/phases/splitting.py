@@ -83,6 +83,23 @@ def with_extra_labels(tree: Taxonomy, labels: Iterable[str]) -> Taxonomy:
     return Taxonomy.from_graph([*tree.edges, *((ROOT, label) for label in sorted(labels))])
 
 
+def with_branches(tree: Taxonomy, own: Taxonomy | None, labels: Iterable[str]) -> Taxonomy:
+    """The tree with further labels where another tree has them.
+
+    A label, and what is above it there, comes below its nearest ancestor that this tree has; without one, and without
+    the other tree, it is a child of the top.
+    """
+    parent = {} if own is None else {child: above for above, child in reversed(own.edges)}
+    edges, known = [], set(tree.names)
+    for label in sorted(labels):
+        while label not in known and label != ROOT:
+            known.add(label)
+            above = parent.get(label, ROOT)
+            edges.append((above, label))
+            label = above
+    return Taxonomy.from_graph([*tree.edges, *edges])
+
+
 Truth = NDArray[np.int32] | csr_matrix
 
 

@@ -14,8 +14,10 @@ const rows = form.querySelector("[data-rows]");
 const expected = form.querySelector("[data-expected]");
 const button = form.querySelector("[data-code]");
 const LOOK_MILLISECONDS = 500;
-// the temporary dataset with the rows of the chosen file
+const LONGEST_NAME = 100;
+// the temporary dataset with the rows of the chosen file, and what results are called after
 let sent = null;
+let stem = "";
 
 const pause = () => new Promise((resolve) => { setTimeout(resolve, LOOK_MILLISECONDS); });
 const request = () => ({ kind: "predict", model: form.dataset.model, ...JSON.parse(form.elements.version.value), dataset: sent.id, ...(precision.value ? { min_precision: Number(precision.value) / 100, sure_level: "leaves" } : {}) });
@@ -106,6 +108,7 @@ async function chosen() {
     if (mine !== choice) return;
     if (made.state === "failed") throw Object.assign(new Error(made.error?.detail), { lines: (made.error?.errors ?? []).map((each) => each.detail) });
     sent = made;
+    stem = body.name.replace(/\.[^.]*$/, "").slice(0, LONGEST_NAME);
     said.textContent = "";
     await show();
     await plan();
@@ -125,6 +128,8 @@ async function ended(started) {
   let job = started;
   while (["queued", "running", "cancelling"].includes(job.state)) {
     if (job.progress) bar.value = job.progress.fraction;
+    const kinds = job.queue?.running ?? [];
+    if (job.kind === "predict") said.textContent = kinds.length ? `Queued at place ${job.queue.position}; running: ${kinds.join(", ")}` : "Coding";
     await pause();
     job = await get(`/jobs/${job.id}`);
   }
@@ -141,11 +146,11 @@ async function opened(job, asked) {
 }
 
 function result(job, review) {
-  const { n_rows: total, sure } = job.result;
-  const link = element("a", { class: "button primary", href: `${prefix}/jobs/${job.id}/predictions`, download: "" }, "Download");
+  const { n_rows: total, sure, warning } = job.result;
+  const link = element("a", { class: "button primary", href: `${prefix}/jobs/${job.id}/predictions${stem ? `?${new URLSearchParams({ name: stem })}` : ""}`, download: "" }, "Download");
   const text = sure ? `${number(sure.n_sure)} of ${number(total)} rows have a sure label${sure.n_broader ? `; ${number(sure.n_broader)} more have a broader sure node only` : ""}. ` : `${number(total)} rows are coded. `;
   const queue = review ? element("a", { class: "button", href: `/reviews/${encodeURIComponent(review.name)}` }, `Review ${number(review.n_rows)} ${review.n_rows === 1 ? "row" : "rows"}`) : null;
-  return [text, link, queue].filter(Boolean);
+  return [text, warning ? `${warning}. ` : null, link, queue].filter(Boolean);
 }
 
 form.addEventListener("submit", async (event) => {

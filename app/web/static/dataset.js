@@ -3,6 +3,7 @@
 import { get, prefix } from "./api.js";
 import { draw } from "./charts.js";
 import { drawSpreads } from "./spread.js";
+import { number } from "./words.js";
 
 const importing = document.getElementById("importing");
 if (importing?.dataset.job) {
@@ -28,7 +29,7 @@ if (histogram) {
     traces: parts.map(([part, said]) => ({ type: "bar", name: part, x: classes.map((_, i) => i + 1), y: classes.map((each) => each[part]), text: classes.map((each) => plain(each.label)), textposition: "none", hovertemplate: `%{text}: %{y}${said}<extra></extra>` })),
     layout: {
       barmode: "stack", bargap: classes.length > 60 ? 0 : 0.2, showlegend: parts.length > 1,
-      xaxis: classes.length > 12 ? { title: { text: "Class, largest first" }, tickformat: "d" } : { tickvals: classes.map((_, i) => i + 1), ticktext: classes.map((each) => plain(each.label).slice(0, 20)) }, yaxis: { title: { text: "Rows" } },
+      xaxis: classes.length > 12 ? { title: { text: `Class, largest first${classes.length < statistics.n_classes ? ` (${number(classes.length)} of ${number(statistics.n_classes)})` : ""}` }, tickformat: "d" } : { tickvals: classes.map((_, i) => i + 1), ticktext: classes.map((each) => plain(each.label).slice(0, 20)) }, yaxis: { title: { text: "Rows" } },
     },
   }));
   await drawSpreads(statistics);

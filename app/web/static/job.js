@@ -4,7 +4,7 @@ import { get, prefix } from "./api.js";
 import { draw, rangeOf } from "./charts.js";
 import { showLanes } from "./lanes.js";
 import { renew } from "./live.js";
-import { badge, duration, element, number, percent } from "./words.js";
+import { badge, duration, element, gap, number, percent } from "./words.js";
 
 const page = document.getElementById("job");
 const { id, final, kind } = page.dataset;
@@ -35,7 +35,7 @@ async function show(job) {
   put("phase", progress.phase ?? job.state);
   put("fraction", percent(progress.fraction ?? 0, 0));
   put("eta", duration(progress.eta_seconds));
-  put("gap", number(progress.gap, 3));
+  put("gap", gap(progress.gap));
   put("epoch", number(progress.epoch));
   put("setting", progress.setting ?? "");
   if (byId("progress")) byId("progress").value = progress.fraction ?? 0;
@@ -45,7 +45,7 @@ function take(step) {
   steps.push(step);
   if (step.measures?.trial !== undefined && Object.keys(step.measures).length > 1) trials.push({ setting: step.setting, measures: step.measures });
   const measures = Object.entries(step.measures ?? {}).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(COUNTED.includes(name) ? value + 1 : value)}`).join(", ");
-  const cells = [step.number, step.seconds.toFixed(2), step.epoch, number(step.primal, 6), number(step.dual, 6), number(step.gap, 3)];
+  const cells = [step.number, step.seconds.toFixed(2), step.epoch, number(step.primal, 6), number(step.dual, 6), gap(step.gap)];
   const log = byId("log");
   log?.prepend(element(
     "tr", {}, ...cells.map((cell) => element("td", { class: "number" }, String(cell))), element("td", {}, measures),

@@ -4,7 +4,7 @@ import { get, prefix } from "./api.js";
 import { showLanes } from "./lanes.js";
 import { renew } from "./live.js";
 import { spark } from "./spark.js";
-import { badge, duration, element, number, percent } from "./words.js";
+import { badge, duration, element, gap, number, percent } from "./words.js";
 
 const running = () => document.getElementById("running");
 const queues = document.getElementById("queues");
@@ -15,7 +15,7 @@ function note({ job }) {
   const progress = job.progress;
   if (!progress) return "starting";
   const parts = [progress.phase, percent(progress.fraction, 0)];
-  if (progress.gap !== null) parts.push(`gap ${number(progress.gap, 3)}`);
+  if (progress.gap !== null) parts.push(`gap ${gap(progress.gap)}`);
   if (progress.eta_seconds !== null) parts.push(`${duration(progress.eta_seconds)} left`);
   return parts.join(" · ");
 }

@@ -52,6 +52,7 @@ function show(found, asked) {
   else if (one.known_terms === 0 && asked.record) parts.push(element("p", { class: "notice warn" }, "The model knows no word of this record's text. The prediction is based on the other columns."));
   else if (countsForNothing(one, asked)) parts.push(element("p", { class: "notice warn" }, "The model knows no feature of this instance. The prediction is that of an empty row."));
   if (one.unknown) parts.push(element("p", { class: "notice warn" }, `No training row has: ${one.unknown.join(", ")}.`));
+  if (one.unseen_language) parts.push(element("p", { class: "notice warn" }, `The language of the text is ${one.unseen_language}; hardly any training text was in it.`));
   parts.push(bars(one.top, names));
   if (one.path) parts.push(steps(one.path, called));
   if (one.explanation?.length) parts.push(why(one.explanation, asked.text ?? null, called));
@@ -65,7 +66,7 @@ async function ask() {
   try {
     const [name, version] = [form.elements.model.value, form.elements.version.value];
     const asked = instance();
-    const body = { instances: [asked], top_k: 5 };
+    const body = { instances: [asked], top_k: 5, ...(asked.text || asked.record ? { text_language: "auto" } : {}) };
     if (form.elements.explain.checked) body.explain = MOST_TERMS;
     if (form.elements.threshold.value) body.threshold = Number(form.elements.threshold.value);
     show(await call("POST", `/models/${encodeURIComponent(name)}/predict${version}`, body), asked);

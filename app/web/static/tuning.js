@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { draw, rangeOf } from "./charts.js";
-import { badge, duration, element, number } from "./words.js";
+import { badge, duration, element, gap, number } from "./words.js";
 
 const page = document.getElementById("tuning");
 const { id, final, measure } = page.dataset;
@@ -63,7 +63,7 @@ function table(trials, varied) {
     [measure.replaceAll("_", " "), (trial) => number(trial.value), true],
     ["took", (trial) => duration(trial.seconds), true],
     ["epochs", (trial) => number(trial.epochs), true],
-    ["gap", (trial) => number(trial.gap, 2), true],
+    ["gap", (trial) => gap(trial.gap), true],
     ["state", (trial) => state(trial), false],
   ];
   byId("leaderboard-head").replaceChildren(...columns.map(([name, , right]) => element("th", { scope: "col", class: right ? "number" : null }, name)));

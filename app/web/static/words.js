@@ -11,6 +11,12 @@ export function number(value, digits = 4) {
   return Number(value).toPrecision(digits);
 }
 
+// a relative duality gap, as app.plurals.gap_text writes it
+export function gap(value) {
+  if (value === null || value === undefined) return "–";
+  return value === 0 ? "0" : value.toExponential(1).replace(/(?<=e[+-])(?=\d$)/, "0");
+}
+
 export function percent(value, digits = 1) {
   return value === null || value === undefined ? "–" : `${(100 * value).toFixed(digits)}${thin}%`;
 }

@@ -1,7 +1,7 @@
 """Answers along a label tree that stop where they are no longer sure enough.
 
-The probability of a node is the sum of those of the classes at it and below. An answer goes down from the root, always
-to the likeliest child, and stops at the deepest node that reaches a threshold: probabilities only fall on the way.
+The probability of a node is the sum of those of the classes at it and below. An answer goes down from the root to the
+likeliest class, and stops at the deepest node that reaches a threshold: probabilities only fall on the way.
 """
 
 import json
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from solvers.labels import stored_arrays
 from solvers.labels.taxonomy import Taxonomy
-from solvers.metrics.confidence.reliability import Reliability, Threshold, least, threshold_curve
+from solvers.metrics.confidence.reliability import Reliability, Threshold, threshold_curve
 from solvers.numerics.array_types import AnyFloats, Array, Bools, Floats32, Ints, Ints32
 
 
@@ -28,7 +28,8 @@ class BackOff:
     nodes : int32 array, shape (n_classes,)
         The node of each class.
     confidence : float32 array, shape (n_rows, depth)
-        Probability of the node that the way down is at, by level, that below the root first; 0 below its end.
+        Probability of the node that the way down to the answer is at, by level, that below the root first; 0 below its
+        end.
     correct : bool array, shape (n_rows, depth)
         Whether the true class is at that node or below.
     """
@@ -45,7 +46,7 @@ class BackOff:
         """From the scores of held-out rows, shape (n_rows, n_classes), and their classes, shape (n_rows,)."""
         empty = np.empty((0, tree.depth))
         found = cls(tree, tree.find(classes), empty.astype(np.float32), empty.astype(bool))
-        ways, confidence = found.ways(np.exp(log_probabilities))
+        ways, confidence = found.ways(np.exp(log_probabilities), log_probabilities.argmax(axis=1))
         correct = np.zeros(ways.shape, bool)
         above = found.nodes[y].astype(np.int64)
         while (above >= 0).any():
@@ -58,34 +59,32 @@ class BackOff:
         """Held-out rows."""
         return len(self.correct)
 
-    def ways(self, probabilities: AnyFloats) -> tuple[Ints32, Floats32]:
-        """The way down of each row and its probabilities, shape (n_rows, depth); -1 and 0 below its end.
+    def ways(self, probabilities: AnyFloats, best: Ints) -> tuple[Ints32, Floats32]:
+        """The way down to the answer of each row and its probabilities, shape (n_rows, depth); -1 and 0 below its end.
 
         Parameters
         ----------
         probabilities : float array, shape (n_rows, n_classes)
+        best : int64 array, shape (n_rows,)
+            The class that is answered.
         """
         n, tree = len(probabilities), self.tree
         mass = np.asarray((self._ancestors @ np.asarray(probabilities, np.float32).T).T)
         ways = np.full((n, tree.depth), -1, np.int32)
         confidence = np.zeros((n, tree.depth), np.float32)
-        at, rows = np.full(n, -1), np.arange(n)
-        for level in range(tree.depth):
-            for node in np.unique(at).tolist():
-                here, children = rows[at == node], slice(self._first[node + 1], self._first[node + 2])
-                if children.start == children.stop:
-                    continue
-                best = children.start + mass[here, children].argmax(axis=1)
-                ways[here, level], confidence[here, level] = best, mass[here, best]
-            rows = rows[ways[rows, level] >= 0]
-            at = ways[rows, level]
+        at, rows = self.nodes[best].astype(np.int64), np.arange(n)
+        while len(rows):
+            levels = tree.level[at] - 1
+            ways[rows, levels], confidence[rows, levels] = at, mass[rows, at]
+            at = tree.parent[at].astype(np.int64)
+            rows, at = rows[at >= 0], at[at >= 0]
         # a child's sum may be more than its parent's by rounding
         return ways, np.minimum.accumulate(np.minimum(confidence, np.float32(1.0)), axis=1)
 
-    @cached_property
-    def _first(self) -> Ints:
-        """The first child of each node, at ``node + 1``: that of the root first, and the number of nodes last."""
-        return np.asarray(np.searchsorted(self.tree.parent, np.arange(-1, self.tree.n_nodes + 1)))
+    def depths(self, ways: Ints32, confidence: Floats32, threshold: float, level: int | None = None) -> Ints:
+        """The level to which each row is sure, 0 if it is not: the deepest that reaches the threshold, or one level."""
+        reached = (ways >= 0) & (confidence >= threshold)
+        return np.asarray(reached.sum(axis=1) if level is None else np.where(reached[:, level - 1], level, 0))
 
     @cached_property
     def _ancestors(self) -> sp.csr_matrix:
@@ -99,19 +98,6 @@ class BackOff:
         where = np.concatenate(rows), np.concatenate(columns)
         shape = (self.tree.n_nodes, len(self.nodes))
         return sp.csr_matrix((np.ones(len(where[0]), np.float32), where), shape=shape)
-
-    def answer(self, probabilities: AnyFloats, threshold: float) -> tuple[str, float] | None:
-        """The deepest node on the path of a row, shape (n_classes,), that reaches a threshold, and its probability."""
-        ways, confidence = self.ways(probabilities[None])
-        depth = int((confidence[0] >= threshold).sum())
-        return None if depth == 0 else (self.tree.names[ways[0, depth - 1]], float(confidence[0, depth - 1]))
-
-    def threshold_for(self, precision: float) -> Threshold | None:
-        """The least threshold whose answers exceed a precision with 95 % confidence; None if there is none.
-
-        Their ``depth`` is the mean level of the answered rows, 1 below the root.
-        """
-        return least(self.curve, precision)
 
     @cached_property
     def curve(self) -> list[Threshold]:

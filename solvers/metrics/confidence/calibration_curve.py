@@ -10,8 +10,9 @@ order changes.
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from scipy.optimize import isotonic_regression
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import Array, Bools, Floats, Ints
@@ -46,12 +47,11 @@ class CalibrationCurve(NamedTuple):
         if len(edges) < 2:
             return cls()
         # what is below the last edge has a knot of its own
-        knot, n = np.searchsorted(edges, log_odds, side="right"), len(edges) + 1
-        weights = np.ones(len(log_odds)) if counts is None else counts.astype(np.float64)
-        sizes, right = np.bincount(knot, weights, n), np.bincount(knot[true], minlength=n)
+        entries = np.broadcast_to(np.int64(1), len(log_odds)) if counts is None else counts
+        sizes, right, claims = _by_knot(edges, log_odds, true, entries)
         there = sizes > 0
         sizes, right = sizes[there], right[there]
-        claimed = np.bincount(knot, weights * expit(log_odds), n)[there] / sizes
+        claimed = claims[there] / sizes
         said = logit(np.clip(claimed, 1e-12, 1.0 - 1e-9))
         observed = logit((right + 1.0) / (sizes + 2.0))
         rising = isotonic_regression(observed - _LEAST_SLOPE * said, weights=right + 1.0).x + _LEAST_SLOPE * said
@@ -85,3 +85,15 @@ class CalibrationCurve(NamedTuple):
         stored_arrays.require_floats("curve", self.observed, len(self.said))
         if any((np.diff(knots) <= 0.0).any() for knots in self):
             raise ValueError("curve: its knots must be ascending")
+
+
+@njit(cache=True, nogil=True)
+def _by_knot(edges: Floats, log_odds: Floats, true: Bools, counts: Ints) -> tuple[Floats, Floats, Floats]:
+    """How many pairs are between edges, how many of them are true, and the sum of the probabilities said of them."""
+    sizes, right, claims = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
+    for i in range(len(log_odds)):
+        knot = np.searchsorted(edges, log_odds[i], side="right")
+        sizes[knot] += counts[i]
+        right[knot] += true[i]
+        claims[knot] += counts[i] / (1.0 + np.exp(-log_odds[i]))
+    return sizes, right, claims

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from scipy.special import betainc, betaincinv
@@ -74,16 +74,6 @@ class Reliability:
     def curve(self) -> list[Threshold]:
         """What answers from a threshold on are worth, by ascending thresholds."""
         return threshold_curve(self.confidence[:, None], self.correct[:, None])
-
-    def threshold_for(self, precision: float) -> Threshold | None:
-        """The least threshold whose answers exceed a precision with 95 % confidence; None if there is none.
-
-        Parameters
-        ----------
-        precision : float
-            In (0, 1).
-        """
-        return least(self.curve, precision)
 
     def calibration_error(self, bins: int = 15) -> float:
         """The expected calibration error by bins of equal width (Guo et al. 2017, equation 3); 0 of no answers."""
@@ -192,12 +182,25 @@ def _from_there_on(values: Floats32, thresholds: Floats32) -> Ints:
 
 class _Bounded(Protocol):
     @property
+    def threshold(self) -> float: ...
+
+    @property
     def lower_bound(self) -> float: ...
+
+    def _asdict(self) -> dict[str, Any]: ...
 
 
 _Point = TypeVar("_Point", bound=_Bounded)
 
 
-def least(curve: Sequence[_Point], precision: float) -> _Point | None:
-    """The first of a curve whose lower bound reaches a precision."""
+def threshold_for(curve: Sequence[_Point], precision: float) -> _Point | None:
+    """The least threshold whose answers exceed a precision with 95 % confidence; None if there is none.
+
+    Parameters
+    ----------
+    curve : sequence of Threshold or SetThreshold
+        By ascending thresholds.
+    precision : float
+        In (0, 1).
+    """
     return next((point for point in curve if point.lower_bound >= precision), None)

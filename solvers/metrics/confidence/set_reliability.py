@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from solvers.labels import stored_arrays
 from solvers.metrics.confidence.pairs import Pairs
-from solvers.metrics.confidence.reliability import CANDIDATES, least, lower_bounds
+from solvers.metrics.confidence.reliability import CANDIDATES, lower_bounds
 from solvers.numerics.array_types import Array, Floats32, Ints
 
 
@@ -88,16 +88,6 @@ class SetReliability:
         answered, recall = self.n_answered / max(self.n_rows, 1), right / max(self.n_true, 1)
         columns = self.threshold, right / said, bounds, answered, recall
         return [SetThreshold(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
-
-    def threshold_for(self, precision: float) -> SetThreshold | None:
-        """The least threshold whose labels exceed a precision with 95 % confidence; None if there is none.
-
-        Parameters
-        ----------
-        precision : float
-            In (0, 1).
-        """
-        return least(self.curve, precision)
 
     def arrays(self) -> dict[str, Array]:
         counts = np.stack([self.n_said, self.n_right, self.n_answered])

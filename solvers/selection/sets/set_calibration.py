@@ -22,7 +22,7 @@ from solvers.metrics.ranking import places
 from solvers.numerics.array_types import AnyFloats, AnyInts, Array, Bools, Floats
 from solvers.selection.sets.frequency_calibration import FrequencyCalibration, Trained
 from solvers.selection.sets.node_calibration import NodeCalibration
-from solvers.selection.sets.set_curve import Curve
+from solvers.selection.sets.set_curve import Curve, softplus_sum
 
 # rows held out with a label from which it may have a sigmoid of its own
 OWN_ROWS = 10
@@ -87,18 +87,20 @@ def fit_sets(
         rows = trained._replace(fold=trained.fold[fitted_to])
         lines.append(_lines(kinds, scores[fitted_to], labels[fitted_to], rows, trained.counts))
     best: tuple[float, float, Kind, Floats] | None = None
+    ones = np.broadcast_to(np.int64(1), scores.size)
     for kind in kinds:  # the log-odds of two kinds at a time are in memory, the best and the next
         log_odds = np.empty(scores.shape)
         for (_, applied_to), fitted in zip(parts, lines, strict=True):
-            (slope, offset), fold = fitted[kind], trained.fold[applied_to]
-            log_odds[applied_to] = slope[fold] * scores[applied_to] + offset[fold]
+            for fold, (slope, offset) in enumerate(zip(*fitted[kind], strict=True)):
+                here = np.flatnonzero(applied_to & (trained.fold == fold))
+                log_odds[here] = slope * scores[here] + offset
         subtrees.least_above(parents, log_odds)
         gain = (
             Curve.from_pairs(Pairs.from_log_odds(log_odds, labels)).average_precision
             if along_tree
             else ndcg(log_odds, own, ranked)
         )
-        loss = float(np.logaddexp(0.0, log_odds).sum() - log_odds[labels.nonzero()].sum())
+        loss = softplus_sum(log_odds.ravel(), ones) - float(log_odds[labels.nonzero()].sum())
         if best is None or gain > best[0] * (1.0 + WORTH) or (gain >= best[0] * (1.0 - WORTH) and loss < best[1]):
             best = gain, loss, kind, log_odds
     assert best is not None

@@ -3,8 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from solvers.metrics.confidence.pairs import Pairs
+from solvers.numerics.array_types import Floats, Ints
 
 
 class Curve(NamedTuple):
@@ -20,20 +22,42 @@ class Curve(NamedTuple):
     @classmethod
     def from_pairs(cls, pairs: Pairs) -> "Curve":
         """The curve; a pair counts as predicted where its log-odds are above the threshold."""
-        order = np.argsort(-pairs.log_odds, kind="stable")
-        values, hits = pairs.log_odds[order], np.cumsum(pairs.true[order])
-        ends = np.flatnonzero(np.append(values[1:] < values[:-1], True))
-        reported, hits = np.cumsum(pairs.counts[order])[ends].astype(np.float64), hits[ends].astype(np.float64)
-        total = max(float(hits[-1]), 1.0)
-        f1 = 2.0 * hits / (reported + total)
+        if not pairs.true.any():
+            falling = np.unique(pairs.log_odds)[:-3:-1]
+            return cls(0.0, float((falling[0] + (falling[1] if len(falling) > 1 else falling[0] - 1.0)) / 2.0), 0.0)
+        # false pairs between two true ones change nothing but counts, so that all values are sorted, and no pairs
+        values, own = np.unique(pairs.log_odds[pairs.true], return_counts=True)
+        single = pairs.counts == 1
+        every = np.sort(pairs.log_odds if single.all() else pairs.log_odds[single])
+        reported = (len(every) - np.searchsorted(every, values)).astype(np.float64)
+        if len(every) < len(single):
+            order = np.argsort(pairs.log_odds[~single])
+            below = np.cumsum(np.append(0, pairs.counts[~single][order]))
+            reported += below[-1] - below[np.searchsorted(pairs.log_odds[~single][order], values)]
+        values, own, reported = values[::-1], own[::-1], reported[::-1]
+        hits = np.cumsum(own).astype(np.float64)
+        f1 = 2.0 * hits / (reported + hits[-1])
         best = int(f1.argmax())
-        after = values[ends[best + 1]] if best + 1 < len(ends) else values[ends[best]] - 1.0
-        precision = float((np.diff(hits, prepend=0.0) * hits / reported).sum() / total)
-        return cls(float(f1[best]), float((values[ends[best]] + after) / 2.0), precision)
+        lower = every[: np.searchsorted(every, values[best])][-1:]
+        if len(every) < len(single):
+            lower = np.append(lower, pairs.log_odds[~single & (pairs.log_odds < values[best])])
+        after = lower.max() if len(lower) else values[best] - 1.0
+        precision = float((own * hits / reported).sum() / hits[-1])
+        return cls(float(f1[best]), float((values[best] + after) / 2.0), precision)
 
 
 def log_loss(pairs: Pairs) -> float:
     """Mean over all pairs of rows and labels."""
     # softplus(-f) of a true pair is softplus(f) - f; the others that its entry counts for are not true
-    losses = pairs.counts @ np.logaddexp(0.0, pairs.log_odds) - pairs.log_odds[pairs.true].sum()
+    losses = softplus_sum(pairs.log_odds, pairs.counts) - pairs.log_odds[pairs.true].sum()
     return float(losses / pairs.counts.sum())
+
+
+@njit(cache=True, nogil=True)
+def softplus_sum(values: Floats, counts: Ints) -> float:
+    """``sum of counts log(1 + exp(values))``; both of shape (n,)."""
+    total = 0.0
+    for i in range(len(values)):
+        f = values[i]
+        total += counts[i] * (max(f, 0.0) + np.log1p(np.exp(-abs(f))))
+    return total

@@ -10,8 +10,9 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from working import SPARSE, train, upload
 
+from app.access.audit import _kind
 from app.datasets import service as datasets
-from app.store import files
+from app.store import files, tables
 
 
 def entries(client: TestClient, **query: Any) -> list[dict[str, Any]]:
@@ -27,6 +28,14 @@ def reported(client: TestClient, **query: Any) -> list[tuple[Any, ...]]:
 @pytest.fixture
 def editor(app: FastAPI, secrets: dict[str, str]) -> TestClient:
     return TestClient(app, headers=bearer(secrets["editor"]))
+
+
+def test_kinds_of_several_words_are_written_with_underscores() -> None:
+    assert [_kind(row) for row in (tables.ReviewRow(), tables.ModelVersion(), tables.Job())] == [
+        "review_row",
+        "version",
+        "job",
+    ]
 
 
 def test_a_change_is_told_with_who_made_it_when_and_from_where(

@@ -65,7 +65,9 @@ def test_a_role_reaches_its_routes_and_those_of_lesser_roles_only(
         for number, mine in enumerate(roles):
             response = client.request(method, "/api/v1" + path, headers=bearer(secrets[mine]))
             if number < roles.index(role):
-                assert role in problem(response, 403, "forbidden")["detail"]
+                # without a kind a job is a training, which needs an editor
+                named = "editor" if path == "/jobs" else role
+                assert named in problem(response, 403, "forbidden")["detail"]
             else:
                 assert response.status_code not in (401, 403)
 

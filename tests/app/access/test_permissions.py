@@ -117,6 +117,25 @@ def test_no_route_answers_a_role_that_is_too_low(role: str, app: FastAPI, secret
         assert refused >= {"viewer": 12, "clerk": 12, "editor": 3}[role]
 
 
+@pytest.mark.parametrize(
+    ("body", "needed"),
+    [
+        (b'{"kind": "predict"}', "clerk"),
+        (b'{"kind": "train"}', "editor"),
+        (b'{"kind": "tune"}', "editor"),
+        (b'{"kind": "evaluate"}', "editor"),
+        (b'{"dataset": "d"}', "editor"),
+        (b"{", "editor"),
+    ],
+)
+def test_a_viewer_learns_which_role_a_kind_of_job_needs(
+    body: bytes, needed: str, app: FastAPI, secrets: dict[str, str]
+) -> None:
+    with TestClient(app, headers=bearer(secrets["viewer"])) as client:
+        refused = problem(client.post("/api/v1/jobs", headers=JSON, content=body), 403, "forbidden")
+    assert refused["detail"] == f"This requires the {needed} role; the key's role is viewer."
+
+
 def test_secrets_are_in_no_line_of_the_log(
     app: FastAPI, secrets: dict[str, str], capfd: pytest.CaptureFixture[str]
 ) -> None:

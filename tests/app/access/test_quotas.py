@@ -1,5 +1,6 @@
 """Quotas: no two requests at once take the last place of a workspace, and others have their own."""
 
+import re
 import threading
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ from app.jobs.schemas import TrainRequest
 from app.store import tables
 from app.store.files import files
 from app.store.scope import Scope, confine
+from workers.tasks import run
 
 TRAIN = TrainRequest(dataset="digits", model="m", solver="weston_watkins")
 
@@ -80,7 +82,7 @@ def test_jobs_that_are_over_make_room_and_retries_take_it(
     configure(max_jobs=1)
     with confine(database(), Scope("default")) as session:
         first = jobs.submit(session, TRAIN)
-        with pytest.raises(TooMany, match="limit is 1"):
+        with pytest.raises(TooMany, match="The queue is full: the workspace has 1 unfinished job, and its limit is 1"):
             jobs.submit(session, TRAIN)
         jobs.cancel(session, first.id)
         second = jobs.submit(session, TRAIN)
@@ -99,7 +101,7 @@ def test_a_workspace_that_is_full_leaves_others_alone_and_trains_no_more(
         session.execute(update(tables.Dataset).values(size_bytes=1000))
         session.commit()
     with confine(database(), Scope("default")) as session:
-        with pytest.raises(StorageFull, match="1000 bytes"):
+        with pytest.raises(StorageFull, match=r"stores 1,000 bytes of at most 1,000, and it is full\. Delete"):
             jobs.submit(session, TRAIN)
         found = quotas.usage(session, 0.0)
         assert (found.jobs, found.stored_bytes, found.requests_per_second) == (0, 1000, None)
@@ -128,3 +130,25 @@ def test_what_is_being_received_counts_and_only_for_its_workspace(
         quotas.require_room_for_incoming("default", left)
     for upload, _ in uploads:
         upload.abort()
+
+
+def test_a_job_keeps_its_version_only_if_there_is_room_when_it_ends(
+    database: sessionmaker[Session], dataset: Callable[..., str], configure: Callable[..., None]
+) -> None:
+    dataset()
+    most = 20_000
+    configure(max_stored_bytes=most)
+    with confine(database(), Scope("default")) as session:
+        submitted = [jobs.submit(session, TRAIN).id for _ in range(4)]
+        for id in submitted:
+            run(id)
+        ended = [jobs.get(session, id) for id in submitted]
+        found = quotas.usage(session, 0.0).stored_bytes
+    states = [job.state for job in ended]
+    assert states == sorted(states, reverse=True), "the first jobs find room"
+    assert {"succeeded", "failed"} == set(states)
+    assert found <= most
+    error = ended[-1].error
+    assert error is not None
+    assert error.code == "storage_full"
+    assert re.search(r"stores [\d,]+ bytes of at most 20,000, and this needs [\d,]+ more\. Delete", error.detail)

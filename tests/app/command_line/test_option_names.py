@@ -27,6 +27,11 @@ SPACE = "/space/0/grid/C/1"
         ),
         ("datasets delete", "force=true deletes it", "--force deletes it"),
         ("datasets upload", "pass quotes=false", "pass --no-quotes"),
+        (
+            "predict",
+            "least_cost cannot be combined with threshold or min_precision, which are about the threshold",
+            "--least-cost cannot be combined with --threshold or --min-precision, which are about the threshold",
+        ),
         ("models compress", "smaller: float16 or prune_share", "smaller: --float16 or --prune-share"),
         ("train", "give max_features or hash_features", "give --text-max-features or --text-hash-features"),
         ("datasets upload", "of type dictionary<values=string>", "of type dictionary<values=string>"),

@@ -262,3 +262,22 @@ def test_an_append_that_is_asked_for_again_with_its_key_is_done_once(client: Tes
     first, second = (client.post("/api/v1/datasets/grown/rows", content=MORE, headers=headers) for _ in range(2))
     assert first.json()["id"] == second.json()["id"]
     assert second.headers["idempotency-replayed"] == "true"
+
+
+def test_labels_that_lost_their_zeros_and_ids_that_are_there_come_with_a_warning(client: TestClient) -> None:
+    rows = b"id,text,label\n" + b"".join(b"r%d,word%d,%s\n" % (i, i % 3, (b"0110", b"0222")[i % 2]) for i in range(6))
+    upload(client, "codes", rows, "csv", id_column="id")
+    more = b"id,text,label\nr9,word1,110\nr1,word2,0222\n"
+    warning = append(client, more, "codes")["result"]["warning"]
+    assert warning == (
+        "1 new label looks like one of the dataset, such as '110' beside '0110': append with merge_labels=numbers to "
+        "give the rows its labels; 1 id of the new rows, such as 'r1', is in the dataset already. To undo the append, "
+        "delete rows 6 to 7 of the new version"
+    )
+    undo = {"corrections": [{"row": row, "delete": True} for row in (6, 7)]}
+    run(client.post("/api/v1/datasets/codes/corrections", json=undo).json()["id"])
+    dataset = client.get("/api/v1/datasets/codes").json()
+    assert (dataset["n_rows"], dataset["n_classes"]) == (6, 2)
+    merged = append(client, b"id,text,label\nr8,word1,110\n", "codes", merge_labels="numbers")
+    assert merged["result"].get("warning") is None
+    assert client.get("/api/v1/datasets/codes").json()["n_classes"] == 2

@@ -7,6 +7,7 @@ import pytest
 from canned import JOB, Canned
 
 from app.client import Client
+from app.evaluations.schemas import Comparison
 
 EVALUATION = {
     "id": "e1",
@@ -64,10 +65,13 @@ SIDE = {
     "size_bytes": 2048,
     "solver": "auto",
     "params": {"C": 1.0},
+    "request": {"kind": "train", "dataset": "d1", "dataset_version": 1, "text": {"lemmas": "fi", "min_rows": 1}},
 }
+CHANGED = SIDE["request"] | {"kind": "tune", "dataset_version": 2, "unlabelled": "d2"}  # type: ignore[operator]
+CHANGED["text"] = {"lemmas": "sv", "min_rows": 1}
 COMPARISON = {
     "a": SIDE,
-    "b": SIDE | {"version": 4, "evaluation": "e2", "params": {"C": 0.25}},
+    "b": SIDE | {"version": 4, "evaluation": "e2", "params": {"C": 0.25}, "request": CHANGED},
     "dataset": "d1",
     "dataset_sha256": "0" * 64,
     "part": "test",
@@ -157,3 +161,12 @@ def test_the_client_gives_what_the_commands_show(run: Run) -> None:
         assert client.evaluations.labels("e1", order="-support").labels[0].f1 == 0.375
         assert client.evaluations.confusions("e1", level=0).pairs[0].n_rows == 17
         assert client.compare("topics", 3, 4).mcnemar.only_b == 12
+
+
+def test_all_settings_of_the_two_requests_that_differ_are_listed() -> None:
+    assert Comparison.model_validate(COMPARISON).differing == [
+        ("C", 1.0, 0.25),
+        ("dataset_version", 1, 2),
+        ("text.lemmas", "fi", "sv"),
+        ("unlabelled", None, "d2"),
+    ]

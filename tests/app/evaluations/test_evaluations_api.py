@@ -75,6 +75,7 @@ def test_versions_are_compared_once_both_are_evaluated(models: TestClient) -> No
     assert found["mcnemar"] == {"only_a": 0, "only_b": 0, "exact": 1.0, "mid_p": 1.0}
     assert {each["p_value"] for each in found["measures"]} == {1.0}
     version = models.get("/api/v1/models/letters/versions/1").json()
+    assert found["a"]["request"] == version["request"]
     evaluation = models.get(f"/api/v1/evaluations/{found['a']['evaluation']}").json()
     assert found["a"]["size_bytes"] == version["size_bytes"] > 0
     assert found["a"]["microseconds_per_row"] == evaluation["microseconds_per_row"] > 0

@@ -302,7 +302,12 @@ def test_what_is_no_archive_is_refused_and_leaves_nothing(wrong: str, session: S
 
 
 @pytest.mark.parametrize(
-    ("wrong", "reported"), [("index out of range", "the array features"), ("shared bytes", "some of them overlap")]
+    ("wrong", "reported"),
+    [
+        ("index out of range", "the array features"),
+        ("shared bytes", "some of them overlap"),
+        ("unknown member", "it is no model archive, as an export writes it: it has the file 'setup.py'"),
+    ],
 )
 def test_a_refusal_names_what_is_wrong(wrong: str, reported: str, session: Session, version: ModelVersion) -> None:
     with pytest.raises(InvalidInput) as caught:

@@ -101,3 +101,15 @@ def test_annifs_files_have_labels() -> None:
     with pytest.raises(InvalidInput) as caught:
         check_options(OPTIONS, "annif")
     assert caught.value.errors[0].pointer == "/unlabelled"
+
+
+def test_labels_of_an_npz_file_are_refused_beside_unlabelled_unless_they_are_ignored(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    np.savez(file, X=np.array(X), y=np.array(["a", "b"]))
+    with pytest.raises(FormatError) as raised:
+        read(tmp_path, "npz", file.getvalue())
+    assert "unlabelled is set, but the file has labels" in str(raised.value)
+    assert raised.value.errors[0].column == "y"
+    for more in ({"ignore_columns": ("y",)}, {"other_columns": "ignore"}):
+        parsed = read(tmp_path, "npz", file.getvalue(), OPTIONS.model_copy(update=more))
+        assert (parsed.labels, parsed.n_rows) == ([], 2)

@@ -30,6 +30,15 @@ def test_a_table_is_read_with_the_lines_of_its_labels(file: Callable[[str], Path
 
 
 @pytest.mark.parametrize(
+    ("delimiter", "number"), [(",", "9.5"), (";", "9.5"), (";", "9,5"), ("\t", "9.5"), ("\t", "9,5")]
+)
+def test_the_delimiter_is_found_as_that_of_datasets(file: Callable[[str], Path], delimiter: str, number: str) -> None:
+    rows = [("label", "answer", "cost"), ("a", "b", number), ("b", "a", "0")]
+    found = read_costs(file("".join(delimiter.join(row) + "\n" for row in rows)))
+    assert found.table == {"a": {"b": 9.5}, "b": {"a": 0.0}}
+
+
+@pytest.mark.parametrize(
     ("text", "fault"),
     [
         ("label,cost\na,1\n", "line 1: expected the header"),
@@ -84,7 +93,8 @@ def test_a_label_that_the_service_does_not_know_comes_with_its_line(
     canned.answer("POST /jobs", fault, 422)
     given = ("train", "papers", "--model", "m", "--solver", "crammer_singer", "--costs", str(file(GOOD)))
     assert status_of(monkeypatch, *given) == 1
-    assert "line 2: costs name 1 label" in " ".join(capsys.readouterr().err.split())
+    said = capsys.readouterr().err.splitlines()
+    assert [line.strip() for line in said if "line 2" in line] == [f"--costs: line 2: {detail}"]
 
 
 def test_a_faulty_file_is_refused_before_anything_is_asked(

@@ -74,7 +74,7 @@ def test_a_copy_that_is_waited_for_tells_what_it_loses(run: Run) -> None:
 
 
 def test_the_version_says_that_it_has_no_certificate(run: Run) -> None:
-    assert "none of its own; the source's gap is 0.001" in run("models", "show", "topics", "--version", "4")
+    assert "none of its own; the source's gap is 1.0e-03" in run("models", "show", "topics", "--version", "4")
 
 
 def test_the_client_waits_for_a_copy(run: Run) -> None:
@@ -115,7 +115,7 @@ def test_adopting_an_edition_says_what_changed(run: Run, canned: Canned) -> None
     out = run("models", "adopt", "topics", "yso-2", "--watch")
     for shown in ("40, found by name", "98.5000%", "0.53 instead of 0.51", "0.01 to 0.03"):
         assert shown in out
-    assert "that of the source, with gap 0.0005" in run("models", "show", "topics", "--version", "4")
+    assert "that of the source, with gap 5.0e-04" in run("models", "show", "topics", "--version", "4")
     with Client() as client:
         assert client.adopt("topics", "yso-2").wait().result is not None
         with pytest.raises(ClientError, match="reproduce version 1 instead"):

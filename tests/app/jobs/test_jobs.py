@@ -18,6 +18,7 @@ RESULT = {
     "n_confident": None,
     "sure": None,
     "columns": None,
+    "n_trained_on": None,
     "not_refit": None,
     "stopped": None,
     "unconverged": None,

@@ -179,6 +179,7 @@ def test_when_a_job_starts_is_estimated_from_what_the_others_have_left(
     first, second = queued(), queued()
     starts = [jobs.get(session, id).queue for id in (first, second)]
     assert [round(place.starts_in_seconds or 0) for place in starts if place] == [30, 40]
+    assert [place.running for place in starts if place] == [[jobs.get(session, running).kind]] * 2
     # an import has a process of its own
     upload = queued()
     with writing(session):

@@ -1,10 +1,13 @@
 """A backup of a running service is restored into another one that gives the same answers, on either database."""
 
+import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 import socket
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +31,7 @@ from app.predictions import service as predictions
 from app.predictions.model_cache import ModelCache
 from app.store import db, tables
 from app.store.db import writing
-from app.store.files import files
+from app.store.files import Files, files
 from app.store.scope import DEFAULT
 from workers.tasks import run
 
@@ -162,6 +165,39 @@ def test_a_backup_of_no_service_is_refused_and_makes_nothing(configure: Callable
         (finding,) = (each for each in doctor.examine(hashes=False) if each.part == "database")
         assert finding.state == "fault"
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def _rows_without_room(target: Path) -> None:
+    with sqlite3.connect(target) as database:
+        database.execute("PRAGMA max_page_count = 1")
+        database.execute("CREATE TABLE t (x)")
+
+
+def _file_without_room(source: Path, target: Path) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(source), None, str(target))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "stands_in"),
+    [
+        ("app.operation.backup", "snapshot", _rows_without_room),
+        ("shutil", "copyfile", _file_without_room),
+    ],
+)
+def test_a_backup_without_room_names_its_folder_and_how_much_is_free_there(
+    service: sessionmaker[Session],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    module: str,
+    name: str,
+    stands_in: Callable[..., None],
+) -> None:
+    monkeypatch.setattr(f"{module}.{name}", stands_in)
+    with pytest.raises(BackupError) as refused:
+        backup(tmp_path / "copies/august", False, _quiet)
+    said = r"has no room: [0-9.,]+ [MG]B are free there without the unfinished backup, which was removed"
+    assert re.fullmatch(f"{tmp_path}/copies/august {said}", str(refused.value))
+    assert not [*(tmp_path / "copies").iterdir()]
 
 
 def test_a_backup_that_is_damaged_cut_off_or_of_a_later_version_is_refused(
@@ -334,3 +370,23 @@ def test_a_file_that_folders_share_is_copied_once(
 
 def _named(copy: Path) -> list[str]:
     return list(json.loads((copy / "backup.json").read_text())["files"])
+
+
+def test_the_doctor_reports_settings_that_cannot_be_and_looks_no_further(configure: Callable[..., None]) -> None:
+    configure(lease_seconds=2, heartbeat_seconds=5)
+    (fault,) = doctor.examine(hashes=False)
+    assert (fault.part, fault.state) == ("settings", "fault")
+    assert "LEASE_SECONDS (2) must be at least 3 times POLYMARGIN_HEARTBEAT_SECONDS (5)" in fault.detail
+
+
+def test_the_doctor_reports_a_folder_that_cannot_be_written_beside_its_other_findings(
+    service: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(self: Files) -> float:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self.root))
+
+    monkeypatch.setattr(Files, "now", read_only)
+    found = {each.part: each for each in doctor.examine(hashes=False)}
+    assert found["orphans"].state == "fault"
+    assert found["orphans"].detail == f"{settings().files_folder}: Read-only file system"
+    assert found["files"].state == "ok"

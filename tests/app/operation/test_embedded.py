@@ -1,6 +1,8 @@
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,21 @@ def test_a_folder_with_a_long_name_gets_a_short_socket(tmp_path: Path) -> None:
         assert len(os.fsencode(folder / "redis.sock")) <= embedded.MAX_SOCKET_PATH_BYTES
         assert folder.stat().st_mode & 0o777 == 0o700
     assert not folder.exists()
+
+
+def test_a_queue_server_of_others_that_does_not_answer_is_named_with_the_setting(
+    configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "REDIS_SECONDS", 0.2)
+    configure(redis_url="redis://someone:secret@127.0.0.1:1/0")
+    with pytest.raises(
+        SupervisorError, match=r"in POLYMARGIN_REDIS_URL cannot be used: .*127\.0\.0\.1:1.* unset"
+    ) as said:
+        embedded._require_redis(threading.Event())
+    assert "secret" not in str(said.value)
+    stopping = threading.Event()
+    stopping.set()
+    embedded._require_redis(stopping)
 
 
 def migrated(home: Path, url: str) -> subprocess.CompletedProcess[str]:

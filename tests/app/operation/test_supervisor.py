@@ -77,6 +77,16 @@ def test_a_child_that_is_not_ready_in_time_is_an_error(supervisor: Supervisor) -
         supervisor.start(Child("sleeper", SLEEP), lambda: False, 0.1)
 
 
+def test_a_child_that_takes_long_is_named_once_with_its_log(
+    supervisor: Supervisor, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.operation.supervisor.SAY_SECONDS", 0.0)
+    looks = iter([False, False, True])
+    supervisor.start(Child("sleeper", SLEEP), lambda: next(looks), 10)
+    assert [line.split(";")[0] for line in said] == ["The sleeper process is not ready after 0 s"]
+    assert said[0].endswith("sleeper.log")
+
+
 def test_nothing_starts_once_it_shall_stop(supervisor: Supervisor) -> None:
     supervisor._stopping.set()
     child = Child("sleeper", SLEEP)

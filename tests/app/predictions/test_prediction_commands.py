@@ -1,5 +1,6 @@
 """``predict-dataset`` and its client method, against canned answers."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 from canned import DATASET, Canned, problem, status_of
 
 from app.client import Client
+from app.predictions.commands import sure_sentences
+from app.predictions.schemas import SureRows
 
 JOB = {
     "id": "p1",
@@ -23,7 +26,8 @@ JOB = {
     "started_at": None,
     "finished_at": None,
 }
-DONE = JOB | {"state": "succeeded", "result": {"model": "topics", "version": 3, "predictions": "p1", "n_rows": 2}}
+RESULT = {"model": "topics", "version": 3, "predictions": "p1", "n_rows": 2, "warning": "1 of 2 rows are known"}
+DONE = JOB | {"state": "succeeded", "result": RESULT}
 FILE = b"row,label\n0,a\n1,b\n"
 
 
@@ -69,7 +73,9 @@ def test_a_dataset_is_predicted_into_a_file(
         status_of(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--top-k", "3", "--version", "3") == 0
     )
     assert file.read_bytes() == FILE
-    assert "2 rows" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "2 rows" in out
+    assert "Warning: 1 of 2 rows are known" in out
     asked = json.loads(job.asked[0].body)
     assert {name: asked[name] for name in ("kind", "format", "top_k", "version")} == {
         "kind": "predict", "format": "csv", "top_k": 3, "version": 3
@@ -206,6 +212,15 @@ def test_a_file_is_coded_in_one_command_that_says_what_is_sure(
     assert "Sure labels are right in 96.0% of the held-out rows that had one, 60.0% of all (at least 95.1%" in said
 
 
+def test_with_a_level_only_its_nodes_are_called_sure() -> None:
+    promised = {"threshold": 0.3, "precision": 0.88, "lower_bound": 0.81, "answered": 0.9, "asked": 0.8}
+    sure = SureRows(**promised, sure_level=2, n_rows=10, n_sure=1, n_broader=7, levels=[0, 8, 0], n_at_level=8)
+    said = [*sure_sentences(sure)]
+    assert said[0].startswith("8 of 10 rows (80.0%) are sure at level 2: sure_ancestor names the node of 7, and 1 have")
+    assert said[1].startswith("Sure nodes at level 2 are right in 88.0%")
+    assert len(said) == 2
+
+
 def test_a_coded_file_becomes_a_review_queue_before_its_rows_are_deleted(
     job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -228,3 +243,18 @@ def test_a_coded_file_becomes_a_review_queue_before_its_rows_are_deleted(
     sent = next(each for each in job.asked if (each.method, each.path) == ("POST", "/reviews"))
     assert json.loads(sent.body) == {"name": "august", "job": "p1", "sure_share": 0.1, "seed": 0, "opinions": 1}
     assert "Review august: 7 rows to decide" in capsys.readouterr().out
+
+
+def test_a_full_disk_is_named_with_the_file_that_it_has_no_room_for(
+    job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", no_room)
+    file = tmp_path / "answers.csv"
+    assert status_of(monkeypatch, "predict-dataset", "topics", "papers", str(file)) == 1
+    error = capsys.readouterr().err.replace("\n", "")
+    assert f"{file}: No space left on device; " in error
+    assert f"bytes are free in {tmp_path}" in error
+    assert not list(tmp_path.iterdir())

@@ -39,6 +39,42 @@ def trained(client: TestClient) -> TestClient:
     return client
 
 
+def test_answers_warn_of_languages_that_no_training_text_was_in(trained: TestClient) -> None:
+    french = "Ce livre présente les écoles, les élèves et leurs professeurs partout en France"
+    texts = ["I boken presenteras skolan, eleverna och lärarna i hela landet", french, "École", ""]
+
+    def unseen(**asked: Any) -> list[str | None]:
+        found = answers(trained, "topics", {"instances": [{"text": text} for text in texts], **asked})
+        return [one.get("unseen_language") for one in found["predictions"]]
+
+    assert unseen() == [None] * 4
+    assert unseen(text_language="auto") == [None, "fr", None, None]
+    assert unseen(text_language="fr-CA") == ["fr-CA"] * 4
+    assert unseen(text_language="nb") == unseen(text_language="fi-FI") == [None] * 4
+    asked = {"instances": [{"text": ""}], "text_language": "no language"}
+    faults = problem(trained.post("/api/v1/models/topics/predict", json=asked), 422, "invalid_input")["errors"]
+    assert faults[0]["pointer"] == "/text_language"
+
+
+def test_jobs_warn_of_languages_that_no_training_text_was_in(trained: TestClient) -> None:
+    words = ("écoles", "élèves", "professeurs", "livres", "maisons", "forêts", "arbres", "classes", "villes", "pays")
+    french = [
+        f"Ce petit livre présente toutes les {one} et les {other} de la France" for one in words for other in words
+    ]
+    rows = [{"id": str(at), "text": text} for at, text in enumerate(french)]
+    upload(trained, "new", "".join(json.dumps(row) + "\n" for row in rows).encode(), "jsonl", for_model="topics")
+    for dataset, warning in (
+        ("new", "100% of the texts are in the language fr; hardly any training text was (training texts: fi, sv)"),
+        ("books", "96 of 96 rows are in the training data of this version: how often its answers there are right says "
+         "nothing about new rows"),
+    ):  # fmt: skip
+        made = trained.post("/api/v1/jobs", json={"kind": "predict", "model": "topics", "dataset": dataset})
+        run(made.json()["id"])
+        job = trained.get(f"/api/v1/jobs/{made.json()['id']}").json()
+        assert job["state"] == "succeeded"
+        assert job["result"]["warning"] == warning
+
+
 def test_answers_name_the_language_of_each_text(trained: TestClient) -> None:
     texts = [
         "Kirjassa esitellään Suomen metsiä, puita ja kuusia koko maassa",

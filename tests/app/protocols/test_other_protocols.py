@@ -111,6 +111,24 @@ def test_mlflow_takes_every_form_of_a_data_frame(models: TestClient, body: Any) 
 @pytest.mark.parametrize(
     "body",
     [
+        {"dataframe_split": {"columns": ["width"], "data": [[9]]}},
+        {"dataframe_records": [{"width": 9}, {"width": 1}]},
+        {"inputs": {"width": [9, 1]}},
+        "width\n9\n",
+    ],
+)
+def test_mlflow_refuses_a_data_frame_without_a_column_of_the_model(models: TestClient, body: Any) -> None:
+    sent: Any = {"json": body}
+    if isinstance(body, str):
+        sent = {"content": body, "headers": {"Content-Type": "text/csv"}}
+    document = problem(models.post("/mlflow/shapes/invocations", **sent), 422)
+    assert document["errors"][0]["detail"] == "the model reads the column 'height', which the data frame does not have"
+    assert models.post("/mlflow/shapes/invocations", json={"instances": [{"width": 9}]}).json()["predictions"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
         {"dataframe_split": {"columns": ["id", "text"], "data": [[1, "the sea"]]}},
         {"dataframe_split": {"columns": ["body"], "data": [["the sea"]]}},
         {"dataframe_records": [{"text": "the sea"}]},

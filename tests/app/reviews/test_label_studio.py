@@ -413,7 +413,7 @@ def test_the_routes_give_tasks_and_configuration_and_take_an_export(client: Test
     path = "/api/v1/reviews/q/sheet"
     answer = client.get(path, params={"format": "label-studio", "state": "open"})
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
-    assert answer.headers["content-disposition"] == 'attachment; filename="q.json"'
+    assert answer.headers["content-disposition"] == 'attachment; filename="q-m-1.json"'
     config = client.get(path, params={"format": "label-studio-config"})
     assert (config.headers["content-type"], ElementTree.fromstring(config.content).tag) == ("application/xml", "View")
     problem(client.get(path, params={"format": "pdf"}), 422)

@@ -54,7 +54,7 @@ def made(database: sessionmaker[Session], file: Path) -> Any:
     cache: Any = Cache()
     with acting(database, "ann") as session:
         made = queue_files.write(session, cache, "q", None, "xlsx")
-    assert made.name == "q.xlsx"
+    assert made.name == "q-m-1.xlsx"
     file.write_bytes(made.content)
     return openpyxl.load_workbook(file)
 
@@ -156,7 +156,7 @@ def test_the_routes_give_the_workbook_and_take_it_back(client: TestClient) -> No
     fill(db.sessions(), "q", opinions=1, n_rows=4)
     answer = client.get("/api/v1/reviews/q/sheet", params={"state": "open"})
     assert answer.status_code == 200
-    assert answer.headers["content-disposition"] == 'attachment; filename="q.xlsx"'
+    assert answer.headers["content-disposition"] == 'attachment; filename="q-m-1.xlsx"'
     book = openpyxl.load_workbook(io.BytesIO(answer.content))
     sheet = book.active
     sheet.cell(2, columns(sheet)["decision"]).value = "a"

@@ -9,6 +9,7 @@ from asking import TestClient, bearer, problem
 from sqlalchemy import update
 from working import run, train, upload
 
+from app.rules import feedback
 from app.store import tables
 from app.store.db import sessions
 
@@ -117,6 +118,32 @@ def test_feedback_that_does_not_fit_the_model_is_refused(
     body = {"instance": APPLE, "labels": ["fruit"], **change}
     document = problem(models.post("/api/v1/models/foods/feedback", json=body), 422, "invalid_input")
     assert document["errors"][0]["pointer"] == pointer
+    assert listed(models, "foods") == []
+
+
+@pytest.mark.parametrize(
+    ("content", "empty"),
+    [
+        ("", True),
+        (" \n", True),
+        ({"title": "", "body": " "}, True),
+        ({"colour": None}, True),
+        ({"colour": None, "weight": 0}, False),
+        ({"title": "", "body": "x"}, False),
+        ("x", False),
+    ],
+    ids=str,
+)
+def test_texts_and_records_without_content_are_empty(content: Any, empty: bool) -> None:
+    assert feedback._is_empty(content) is empty
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_feedback_without_content_is_refused(models: TestClient, text: str) -> None:
+    body = {"instance": {"text": text}, "labels": ["fruit"]}
+    document = problem(models.post("/api/v1/models/foods/feedback", json=body), 422, "invalid_input")
+    (error,) = document["errors"]
+    assert (error["pointer"], error["detail"].partition(":")[0]) == ("/instance", "the instance is empty")
     assert listed(models, "foods") == []
 
 

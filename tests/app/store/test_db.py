@@ -120,7 +120,7 @@ def test_a_process_that_is_stopped_within_a_transaction_keeps_no_lock_for_longer
     database: sessionmaker[Session], configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(db, "_LEAST_IDLE_SECONDS", 0.1)
-    configure(lease_seconds=0.6)
+    configure(lease_seconds=0.6, heartbeat_seconds=0.2)
     with database() as session, writing(session):
         session.add(tables.Model(id=new_id(), name="m", created_at=0.0))
     with warnings.catch_warnings():

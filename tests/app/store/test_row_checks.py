@@ -10,7 +10,7 @@ import pytest
 from app.datasets.schemas import ImportOptions
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.formats.parsing import parse
-from app.store import row_checks
+from app.store import row_keys
 from app.store.row_statistics import by_part, statistics_of
 
 
@@ -150,7 +150,7 @@ def test_many_lengths_are_counted_by_ever_wider_intervals_which_leave_none_out()
 def test_rows_are_compared_block_by_block(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rows = "a 1:1 3:2\nb 2:1\na \nb 1:1 3:2\nb 2:1\n"
     whole = reported(tmp_path, rows, "svmlight").repetitions
-    monkeypatch.setattr(row_checks, "_BLOCK", 1)
+    monkeypatch.setattr(row_keys, "_BLOCK", 1)
     assert reported(tmp_path, rows, "svmlight").repetitions == whole
     assert whole is not None
     assert whole.duplicates == 2

@@ -143,7 +143,14 @@ def test_a_finished_job_leads_to_what_it_has_made(models: TestClient) -> None:
         return job, models.get(f"/jobs/{id}").text
 
     predicted, text = page(kind="predict")
-    assert f'href="/api/v1/jobs/{predicted["id"]}/predictions" download>Download' in text
+    file = f"/api/v1/jobs/{predicted['id']}/predictions"
+    assert f'href="{file}" download>Download' in text
+    version = predicted["result"]["version"]
+    named = models.get(file).headers["content-disposition"]
+    assert named == f'attachment; filename="foods-foods-{version}.parquet"'
+    named = models.get(file, params={"name": "Työt 2026"}).headers["content-disposition"]
+    assert named == f"attachment; filename*=utf-8''Ty%C3%B6t%202026-foods-{version}.parquet"
+    assert models.get(file, params={"name": "../x"}).status_code == 422
     evaluated, text = page(kind="evaluate")
     assert f'/models/foods/versions/1?evaluation={evaluated["result"]["evaluation"]}">Show evaluation' in text
     trained, text = page(solver="weston_watkins")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from solvers.metrics.confidence.reliability import Reliability, lower_bounds
+from solvers.metrics.confidence.reliability import Reliability, lower_bounds, threshold_for
 
 
 @pytest.mark.parametrize(("flat", "rise", "precision"), [(0.9, 0.06, 0.95), (0.945, 0.0, 0.95), (0.69, 0.0, 0.7)])
@@ -14,7 +14,7 @@ def test_at_most_one_model_in_twenty_gets_a_threshold_that_misses_the_precision(
     for _ in range(n_models):
         confidence = rng.random(200)
         correct = rng.random(200) < flat + rise * confidence
-        found = Reliability(confidence.astype(np.float32), correct).threshold_for(precision)
+        found = threshold_for(Reliability(confidence.astype(np.float32), correct).curve, precision)
         if found is not None:
             # the mean over confidences from the threshold on
             missed += flat + rise * (found.threshold + 1.0) / 2.0 < precision

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from solvers.labels.stored_arrays import ArrayFault
 from solvers.metrics.confidence.pairs import Pairs
-from solvers.metrics.confidence.reliability import lower_bounds
+from solvers.metrics.confidence.reliability import lower_bounds, threshold_for
 from solvers.metrics.confidence.set_reliability import SetReliability
 
 
@@ -31,7 +31,7 @@ def test_the_least_threshold_is_that_of_plain_counting():
     lows = dict(zip(tried.tolist(), lower_bounds(hits, counts).tolist(), strict=True))
     assert [point.lower_bound for point in held_out.curve] == pytest.approx(list(lows.values()))
     for precision in (0.4, 0.6, 0.75):
-        found = held_out.threshold_for(precision)
+        found = threshold_for(held_out.curve, precision)
         assert found.threshold == min(at for at, low in lows.items() if low >= precision)
         chosen = said >= found.threshold
         assert found.precision == pytest.approx(true[chosen].mean())
@@ -42,8 +42,8 @@ def test_the_least_threshold_is_that_of_plain_counting():
 
 def test_no_threshold_is_told_where_none_reaches_the_precision():
     log_odds, true = _drawn()
-    assert of(log_odds, true).threshold_for(0.99999) is None
-    assert of(log_odds, np.zeros_like(true)).threshold_for(0.01) is None
+    assert threshold_for(of(log_odds, true).curve, 0.99999) is None
+    assert threshold_for(of(log_odds, np.zeros_like(true)).curve, 0.01) is None
 
 
 def test_of_many_pairs_thresholds_are_tried_among_the_probable_ones():
@@ -59,7 +59,7 @@ def test_of_many_pairs_thresholds_are_tried_among_the_probable_ones():
 def test_arrays_that_do_not_fit_one_another_are_refused():
     log_odds, true = _drawn()
     arrays = of(log_odds, true).arrays()
-    assert SetReliability.from_arrays(arrays).threshold_for(0.6) is not None
+    assert threshold_for(SetReliability.from_arrays(arrays).curve, 0.6) is not None
     wrong = {"threshold": arrays["threshold"].astype(int), "counts": arrays["counts"][:, :1], "totals": np.arange(3)}
     for name, array in wrong.items():
         with pytest.raises(ArrayFault, match=f"array {name}"):

@@ -15,6 +15,7 @@ from solvers.core.memory import TooLargeError, allowing
 from solvers.core.methods import all_methods
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
+from solvers.metrics.confidence.reliability import threshold_for
 from solvers.registry import make
 from solvers.selection.candidates import Family, default_families
 from solvers.selection.held_out import folds_of, held_out_rows
@@ -131,7 +132,7 @@ def test_the_files_of_a_pool_are_read_again(tmp_path):
     read, _ = load_model(tmp_path / "model", verify=True)
     np.testing.assert_array_equal(read.scores(problem.X), model.scores(problem.X))
     assert read.record == model.record
-    assert read.reliability.threshold_for(0.8) == model.reliability.threshold_for(0.8)
+    assert threshold_for(read.reliability.curve, 0.8) == threshold_for(model.reliability.curve, 0.8)
 
 
 @pytest.mark.parametrize(

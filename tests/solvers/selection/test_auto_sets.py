@@ -19,7 +19,7 @@ from solvers.labels.stored_arrays import ArrayFault
 from solvers.labels.taxonomy import Taxonomy
 from solvers.labels.tree_part import TreePart
 from solvers.metrics.confidence.pairs import Pairs
-from solvers.metrics.confidence.reliability import lower_bounds
+from solvers.metrics.confidence.reliability import lower_bounds, threshold_for
 from solvers.metrics.multilabel import table
 from solvers.registry import make
 from solvers.selection.held_out import folds_of
@@ -195,7 +195,7 @@ def test_the_files_of_a_model_over_sets_are_read_again(tmp_path):
     read, _ = load_model(tmp_path / "model", verify=True)
     np.testing.assert_array_equal(read.scores(problem.X), model.scores(problem.X))
     assert (read.predict_sets(problem.X) != model.predict_sets(problem.X)).nnz == 0
-    assert read.set_reliability.threshold_for(0.6) == model.set_reliability.threshold_for(0.6)
+    assert threshold_for(read.set_reliability.curve, 0.6) == threshold_for(model.set_reliability.curve, 0.6)
     arrays = {name: array for name, array in model.arrays().items() if not name.startswith("set_reliability")}
     assert SetPoolModel.from_arrays(model.classes, model.n_features, arrays).set_reliability is None
 
@@ -208,7 +208,7 @@ def test_rows_held_out_let_expect_what_labels_of_new_rows_are_worth(params):
     said, true = model.probabilities(both.X[600:]), both.labels[600:].toarray()
     answered = []
     for precision in (0.8, 0.9):
-        found = model.set_reliability.threshold_for(precision)
+        found = threshold_for(model.set_reliability.curve, precision)
         sure = said >= found.threshold
         assert true[sure].mean() >= precision
         assert found.recall == pytest.approx(true[sure].sum() / true.sum(), abs=0.1)

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from solvers.metrics.confidence.reliability import Reliability
+from solvers.metrics.confidence.reliability import Reliability, threshold_for
 from solvers.selection.pooling import (
     cautious,
     choose_pool,
@@ -107,7 +107,7 @@ def test_the_threshold_is_the_least_that_reaches_the_precision_with_confidence()
     rng = np.random.default_rng(0)
     p = np.sort(rng.random(500))[::-1].astype(np.float32)
     reliability = Reliability(p, rng.random(500) < p)
-    found = reliability.threshold_for(0.8)
+    found = threshold_for(reliability.curve, 0.8)
     n = int((p >= found.threshold).sum())
     right = int(reliability.correct[:n].sum())
     assert found.answered == n / 500
@@ -117,10 +117,10 @@ def test_the_threshold_is_the_least_that_reaches_the_precision_with_confidence()
     assert found.lower_bound >= 0.8
     for longer in range(n + 1, 501):
         assert binom.sf(int(reliability.correct[:longer].sum()) - 1, longer, 0.8) > 0.008
-    assert reliability.threshold_for(0.9999) is None
+    assert threshold_for(reliability.curve, 0.9999) is None
 
 
 def test_answers_of_one_confidence_are_given_together():
     reliability = Reliability(np.array([0.9] * 50 + [0.5] * 50, np.float32), np.array([True] * 50 + [False] * 50))
-    assert reliability.threshold_for(0.9).answered == 0.5
-    assert reliability.threshold_for(0.3).answered == 1.0
+    assert threshold_for(reliability.curve, 0.9).answered == 0.5
+    assert threshold_for(reliability.curve, 0.3).answered == 1.0

@@ -88,7 +88,7 @@ def training() -> Problem:
     return replace(whole, X=whole.X[:120], labels=whole.labels[:120], weights=np.ones(120))
 
 
-def test_both_sources_are_taken_unless_rows_and_concepts_are_many(
+def test_both_sources_are_taken_where_concepts_have_rows_and_both_are_not_too_many(
     training: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kinds(**params: object) -> list[str]:
@@ -100,6 +100,9 @@ def test_both_sources_are_taken_unless_rows_and_concepts_are_many(
     assert kinds() == ["kernel"]
     assert kinds(sources=["kernel_ridge", "binary_machines"]) == ["kernel", "linear"]
     monkeypatch.setattr(subjects, "_MOST_PRODUCTS", 2e10)
+    monkeypatch.setattr(subjects, "_FEWEST_ROWS", 30)
+    assert kinds() == ["kernel"]
+    monkeypatch.setattr(subjects, "_FEWEST_ROWS", 5)
     monkeypatch.setattr(binary_machines, "bytes_needed", lambda *_: 1 << 50)
     assert kinds() == ["kernel"]
 

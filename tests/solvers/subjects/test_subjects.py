@@ -15,6 +15,7 @@ from solvers.labels.name_block import N_COLUMNS, NameBlock
 from solvers.labels.taxonomy import Taxonomy
 from solvers.methods import subjects
 from solvers.methods.subjects import Subjects, SubjectsParams
+from solvers.metrics.confidence.reliability import threshold_for
 from solvers.subjects.answers import set_size
 from solvers.subjects.candidates import Counts
 from solvers.subjects.lexicon import Lexicon, Name
@@ -190,7 +191,7 @@ def test_concepts_that_no_row_has_are_found_by_name(whole: Problem, training: Pr
     probabilities = 1 / (1 + np.exp(-scores))
     assert abs(probabilities[labels].mean() - 1) < 0.3
     assert model.set_reliability is not None
-    assert model.set_reliability.threshold_for(0.5) is not None
+    assert threshold_for(model.set_reliability.curve, 0.5) is not None
 
 
 def test_counts_with_the_row_in_them_would_leak(
