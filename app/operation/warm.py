@@ -42,8 +42,8 @@ PRECISE = {"tol": 1e-6, "C": 10.0, "max_epochs": 60}
 ASCENT = {"algorithm": "ascent"}
 # options whose values change none of the compiled loops of a training; and how costs count, whose loops few jobs need
 _NO_LOOPS = {
-    "class_weight", "measure", "label_thresholds", "decoding", "decoding_loss", "dtype", "code", "gamma", "cost_scaling",
-    "sources",
+    "class_weight", "measure", "label_thresholds", "decoding", "decoding_loss", "dtype", "code", "gamma",
+    "cost_scaling", "sources",
 }  # fmt: skip
 # kernel values are rows of another shape, and take the loops of all kernels
 _NO_VALUES = {"auto", "precomputed"}
