@@ -347,7 +347,8 @@ def files_at(address: str) -> Files:
     found = settings()
     if not address:
         return Files(found.files_folder)
-    from app.store.buckets import Bucket, BucketFiles
+    from app.store.bucket_files import BucketFiles
+    from app.store.buckets import Bucket
 
     bucket = Bucket(address, found.files_endpoint or None)
     return BucketFiles(found.cache or found.files_folder, bucket, found.cache_bytes)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.errors import Conflict, NotFound
-from app.store.buckets import BucketFiles, StorageAway
+from app.store.bucket_files import BucketFiles
+from app.store.buckets import StorageAway
 from app.store.db import new_id
 from app.store.disk_space import writing_to
 from app.store.files import Files, Upload, sync_folder

@@ -19,7 +19,7 @@ from app.features.columns import SparseFeatures
 from app.models import versions
 from app.predictions.arriving import has_rows, with_rows, without_weights
 from app.store import ranges, tables
-from app.store.buckets import BucketFiles
+from app.store.bucket_files import BucketFiles
 from app.store.db import db_now, new_id, sessions, writing
 from app.store.files import files
 from solvers.core.linear_model import LinearModel

@@ -10,8 +10,9 @@ import pytest
 
 from app.config import settings
 from app.errors import SettingsError
-from app.store import buckets, partial_uploads
-from app.store.buckets import Bucket, BucketFiles, StorageAway
+from app.store import bucket_files, partial_uploads
+from app.store.bucket_files import BucketFiles
+from app.store.buckets import Bucket, StorageAway
 from app.store.files import MANIFEST, Files, files
 from app.store.partial_uploads import OffsetError
 
@@ -167,7 +168,7 @@ def test_copies_used_least_recently_make_room(
     os.utime(small._mark("models/a/model"))
     small.load_arrays("models/c/model")
     assert [small.path(f"models/{name}/model").exists() for name in "abc"] == [True, False, True]
-    monkeypatch.setattr(buckets, "_IN_USE_SECONDS", -1.0)
+    monkeypatch.setattr(bucket_files, "_IN_USE_SECONDS", -1.0)
     os.utime(small._mark("models/c/model"), (1, 1))
     arrays, _ = small.load_arrays("models/b/model")
     assert not small.path("models/c/model").exists()

@@ -1,4 +1,4 @@
-"""Disks without room, by stand-ins for the calls that write."""
+"""Messages about full disks: the calls that write are replaced by ones that fail."""
 
 import errno
 import os

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from app.store import ranges
-from app.store.buckets import BucketFiles, StorageAway
+from app.store.bucket_files import BucketFiles
+from app.store.buckets import StorageAway
 from app.store.files import Files, files
 from app.store.ranges import RangedRows, TooManyRows
 

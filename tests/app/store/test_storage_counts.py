@@ -9,8 +9,9 @@ import pytest
 
 from app.operation.metrics import Metrics
 from app.operation.readiness import Load
-from app.store import buckets, storage_counts
-from app.store.buckets import BucketFiles, StorageAway
+from app.store import bucket_files, buckets, storage_counts
+from app.store.bucket_files import BucketFiles
+from app.store.buckets import StorageAway
 from app.store.files import files
 from app.store.storage_counts import StorageCounts
 
@@ -66,7 +67,7 @@ def test_a_storage_that_is_not_there_is_a_failure(counts: StorageCounts, configu
 def test_removed_copies_and_their_bytes_are_counted(
     counts: StorageCounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buckets, "_IN_USE_SECONDS", -1.0)
+    monkeypatch.setattr(bucket_files, "_IN_USE_SECONDS", -1.0)
     store = BucketFiles(tmp_path / "copies", _store().bucket, 5_000)
     for name in ("a", "b", "c"):
         store.save_arrays(f"datasets/{name}", {"x": np.zeros(300)}, {})
