@@ -246,7 +246,7 @@ class Subjects(Solver[SubjectsParams]):
     def _sources(self, terms: sp.csr_matrix, Y: sp.csr_matrix) -> Sequence[str]:
         """The names of the sources, the first of which has scores that likeness of names is weighted by."""
         if self.params.sources is not None:
-            return self.params.sources
+            return [name for name in SOURCES if name in self.params.sources]
         n_learnt = Y.shape[1]
         needed = binary_machines.bytes_needed(*terms.shape, n_learnt) + self._list_bytes(terms.shape[0])
         pays = Y.nnz >= _FEWEST_ROWS * n_learnt and terms.nnz * n_learnt <= _MOST_PRODUCTS

@@ -96,6 +96,8 @@ def test_both_sources_are_taken_where_concepts_have_rows_and_both_are_not_too_ma
 
     assert kinds() == ["kernel", "linear"]
     assert kinds(sources=["binary_machines"]) == ["linear"]
+    assert kinds(sources=["binary_machines", "kernel_ridge"]) == ["kernel", "linear"]
+    assert kinds(sources=["kernel_ridge", "kernel_ridge"]) == ["kernel"]
     monkeypatch.setattr(subjects, "_MOST_PRODUCTS", 1000.0)
     assert kinds() == ["kernel"]
     assert kinds(sources=["kernel_ridge", "binary_machines"]) == ["kernel", "linear"]
