@@ -27,21 +27,20 @@ class Curve(NamedTuple):
             return cls(0.0, float((falling[0] + (falling[1] if len(falling) > 1 else falling[0] - 1.0)) / 2.0), 0.0)
         # false pairs between two true ones change nothing but counts, so that all values are sorted, and no pairs
         values, own = np.unique(pairs.log_odds[pairs.true], return_counts=True)
-        single = pairs.counts == 1
-        every = np.sort(pairs.log_odds if single.all() else pairs.log_odds[single])
-        reported = (len(every) - np.searchsorted(every, values)).astype(np.float64)
-        if len(every) < len(single):
-            order = np.argsort(pairs.log_odds[~single])
-            below = np.cumsum(np.append(0, pairs.counts[~single][order]))
-            reported += below[-1] - below[np.searchsorted(pairs.log_odds[~single][order], values)]
+        if (pairs.counts == 1).all():
+            every = np.sort(pairs.log_odds)
+            n_below = np.searchsorted(every, values)
+        else:
+            order = np.argsort(pairs.log_odds)
+            every = pairs.log_odds[order]
+            n_below = np.cumsum(np.append(0, pairs.counts[order]))[np.searchsorted(every, values)]
+        reported = (pairs.counts.sum() - n_below).astype(np.float64)
         values, own, reported = values[::-1], own[::-1], reported[::-1]
         hits = np.cumsum(own).astype(np.float64)
         f1 = 2.0 * hits / (reported + hits[-1])
         best = int(f1.argmax())
-        lower = every[: np.searchsorted(every, values[best])][-1:]
-        if len(every) < len(single):
-            lower = np.append(lower, pairs.log_odds[~single & (pairs.log_odds < values[best])])
-        after = lower.max() if len(lower) else values[best] - 1.0
+        lower = every[: np.searchsorted(every, values[best])]
+        after = lower[-1] if len(lower) else values[best] - 1.0
         precision = float((own * hits / reported).sum() / hits[-1])
         return cls(float(f1[best]), float((values[best] + after) / 2.0), precision)
 
