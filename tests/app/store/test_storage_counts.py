@@ -20,7 +20,8 @@ from app.store.storage_counts import StorageCounts
 def counts(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> StorageCounts:
     """What the next client of this process is counted by."""
     counts = StorageCounts()
-    monkeypatch.setattr(buckets, "COUNTS", counts)
+    for module in (buckets, bucket_files):
+        monkeypatch.setattr(module, "COUNTS", counts)
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.0)
     buckets._client.cache_clear()
     return counts
