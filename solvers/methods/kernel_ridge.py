@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import numpy as np
-import scipy.linalg
 from pydantic import Field
 
 from solvers.core.base import Handles, Params, Solver, State, Step
@@ -22,6 +21,7 @@ from solvers.core.problem import Problem, ProblemError
 from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.kernel_svm.kernel_function import KernelFunction, scale_of, square_lengths
 from solvers.kernel_svm.kernel_model import KernelModel
+from solvers.numerics import cholesky
 from solvers.numerics.array_types import Floats
 
 # rows of the kernel matrix made at once, and products after which a solution is asked whether to stop
@@ -81,7 +81,8 @@ class KernelRidge(Solver[KernelRidgeParams]):
                 yield Step(0, *unmeasured, False, {})
             nodes = slice(begin, begin + at_once)
             targets = roots * (2.0 * labels[:, nodes].toarray() - 1.0 - mean[nodes])
-            targets = scipy.linalg.cho_solve(factor, targets, overwrite_b=True, check_finite=False)
+            targets = np.asfortranarray(targets)
+            cholesky.solve(factor, targets)
             coefficients[:, nodes] = roots * targets
         yield Step(1, *unmeasured, True, {"coefficients": coefficients, "mean": mean})
 
@@ -100,7 +101,7 @@ class KernelRidge(Solver[KernelRidgeParams]):
         # the matrix, and the coefficients once more as the model has them
         return 8 * n_samples * (n_samples + 2 * n_classes)
 
-    def _factor(self, problem: Problem, roots: Floats) -> tuple[Floats, bool]:
+    def _factor(self, problem: Problem, roots: Floats) -> Floats:
         """Of ``S K S + I / C``, S having the square roots of the weights w.
 
         ``(S K S + I / C) b = S (s - m)`` and ``a = S b``.
@@ -112,10 +113,11 @@ class KernelRidge(Solver[KernelRidgeParams]):
             A[rows] = function.of_products((X[rows] @ XT).toarray(), squares[rows], squares)
             A[rows] *= roots[rows] * roots.T
         A[np.diag_indices_from(A)] += 1.0 / self.params.C
+        # symmetric: the transpose is in the order that LAPACK overwrites
+        factor = A.T
         try:
-            # symmetric: the transpose is in the order that LAPACK overwrites
-            factor: tuple[Floats, bool] = scipy.linalg.cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
-        except scipy.linalg.LinAlgError:
+            cholesky.factorize(factor)
+        except cholesky.NotPositiveDefiniteError:
             raise ProblemError(
                 "1 / C is too small compared with the kernel's values, so there is no solution: "
                 "scale the columns, or lower C"

@@ -15,12 +15,11 @@ landmarks are the machine above.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from solvers.core.problem import ProblemError
+from solvers.numerics import cholesky
 
 Floats32 = NDArray[np.float32]
 
@@ -61,8 +60,10 @@ def fit(
     scores = targets
     for number in range(int(fold.max()) + 1):
         rows = np.flatnonzero(fold == number)
-        block = inverse[np.ix_(rows, rows)]
-        scores[rows] -= scipy.linalg.solve(block, coefficients[rows], assume_a="pos")
+        block, left = np.asfortranarray(inverse[np.ix_(rows, rows)]), np.asfortranarray(coefficients[rows])
+        _factorize(block)
+        cholesky.solve(block, left)
+        scores[rows] -= left
     return coefficients.astype(np.float32), scores.astype(np.float32)
 
 
@@ -109,17 +110,21 @@ class Landmarks:
     def without(self, out: NDArray[np.int64], scored: NDArray[np.int64]) -> Floats32:
         """Scores of some rows by the machine of all rows but ``out``, shape (n_scored, n_concepts)."""
         products, targets = self._sums(out)
-        factor = scipy.linalg.cho_factor(self._products - products + self._penalty, lower=True, overwrite_a=True)
+        factor = np.asfortranarray(self._products - products + self._penalty)
         del products
-        shares = scipy.linalg.cho_solve(factor, self._block(scored).T).astype(np.float32)
-        return np.asarray(shares.T @ (self._targets - targets))
+        _factorize(factor)
+        shares = self._block(scored).T
+        cholesky.solve(factor, shares)
+        return np.asarray(shares.astype(np.float32).T @ (self._targets - targets))
 
     def _solved(self, products: NDArray[np.float64], targets: Floats32) -> Floats32:
-        factor = scipy.linalg.cho_factor(products + self._penalty, lower=True, overwrite_a=True)
+        factor = np.asfortranarray(products + self._penalty)
+        _factorize(factor)
         found = np.empty_like(targets)
         for begin in range(0, targets.shape[1], _ROWS):
-            some = slice(begin, begin + _ROWS)
-            found[:, some] = scipy.linalg.cho_solve(factor, targets[:, some].astype(np.float64))
+            some = np.asfortranarray(targets[:, begin : begin + _ROWS], np.float64)
+            cholesky.solve(factor, some)
+            found[:, begin : begin + _ROWS] = some
         return found
 
     def _sums(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], Floats32]:
@@ -146,15 +151,18 @@ def _inverse(X: sp.csr_matrix, ridge: NDArray[np.float64]) -> NDArray[np.floatin
     for begin in range(0, n, _ROWS):
         G[:, begin : begin + _ROWS] = (X @ turned[:, begin : begin + _ROWS]).toarray()
     G[np.diag_indices(n)] += ridge.astype(dtype)
-    factor, invert = (lapack.dpotrf, lapack.dpotri) if dtype == np.float64 else (lapack.spotrf, lapack.spotri)
-    G, fault = factor(G, lower=1, overwrite_a=1, clean=0)
-    if fault == 0:
-        G, fault = invert(G, lower=1, overwrite_c=1)
-    if fault != 0:
-        raise ProblemError("the regularization is too small compared with the products of the rows: raise it")
+    _factorize(G)
+    cholesky.invert(G)
     for begin in range(0, n, _ROWS):
         stop = min(n, begin + _ROWS)
         block = G[begin:stop, begin:stop]
         block[np.triu_indices(stop - begin, 1)] = block.T[np.triu_indices(stop - begin, 1)]
         G[begin:stop, stop:] = G[stop:, begin:stop].T
     return np.asarray(G)
+
+
+def _factorize(A: NDArray[np.floating]) -> None:
+    try:
+        cholesky.factorize(A)
+    except cholesky.NotPositiveDefiniteError:
+        raise ProblemError("the regularization is too small compared with the products of the rows: raise it") from None
