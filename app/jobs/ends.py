@@ -34,8 +34,8 @@ def worker_lost(losses: int) -> dict[str, Any]:
         "title": "The job lost its worker too often",
         "status": 500,
         "code": "worker_lost",
-        "detail": f"The job's worker went silent {losses} times. Either it ended, for example because memory ran out, or "
-        "the machine was too busy for it to report. See the workers' logs.",
+        "detail": f"The job's worker went silent {losses} times. Either it ended, for example because memory ran out, "
+        "or the machine was too busy for it to report. See the workers' logs.",
         "errors": [],
     }
 
