@@ -78,7 +78,7 @@ def _call(name: str, dtype: Any, *arguments: int | Array) -> int:
     info = ctypes.c_int()
     pointers = [value.ctypes.data if isinstance(value, np.ndarray) else ctypes.addressof(value) for value in held]
     _function(("s" if dtype == np.float32 else "d") + name, len(held))(b"L", *pointers, ctypes.addressof(info))
-    return info.value
+    return int(info.value)
 
 
 @cache
