@@ -33,7 +33,8 @@ def nodes(
 ) -> HierarchyNodes:
     """Nodes ``offset`` to ``offset + limit`` of all nodes, or of the children of ``parent`` (``root``: the top level).
 
-    With ``search`` only those that have it in their label, or in a name in some language, in upper or lower case.
+    Children come in the order of their notations, then of their labels. With ``search`` only nodes that have it in
+    their label, or in a name in some language, in upper or lower case.
 
     Raises
     ------
@@ -54,7 +55,10 @@ def nodes(
         if search is not None:
             chosen.append(_named(session, owner, search))
         n_nodes = session.scalars(select(func.count()).select_from(N).where(*chosen)).one()
-        found = session.scalars(select(N).where(*chosen).order_by(N.number).offset(offset).limit(limit)).all()
+        if parent is None:
+            found = session.scalars(select(N).where(*chosen).order_by(N.number).offset(offset).limit(limit)).all()
+        else:
+            found = sorted(session.scalars(select(N).where(*chosen)), key=_place)[offset : offset + limit]
         numbers = [node.number for node in found]
         counts = _counts(session, owner.id, numbers)
         names = _names(session, owner.id, {node.parent for node in found})
@@ -75,6 +79,12 @@ def nodes(
         ],
         n_nodes=n_nodes,
     )
+
+
+def _place(node: tables.HierarchyNode) -> tuple[Any, ...]:
+    """Among the children of a node: by notation, and then by label."""
+    notation = (node.facts or {}).get("notation")
+    return notation is None, notation or "", node.name
 
 
 def _named(session: Session, owner: tables.Hierarchy, search: str) -> ColumnElement[bool]:
@@ -109,10 +119,8 @@ def _rows_below(session: Session, id: str, dataset: str) -> NDArray[np.int64]:
 
 
 def _counts(session: Session, id: str, numbers: list[int]) -> dict[int, int]:
-    """The number of children of consecutive nodes, without nodes that have none."""
-    if not numbers:
-        return {}
-    below = N.parent.between(numbers[0], numbers[-1])
+    """The number of children of these nodes, without nodes that have none."""
+    below = N.parent.in_(numbers)
     rows = session.execute(select(N.parent, func.count()).where(N.hierarchy_id == id, below).group_by(N.parent))
     return {row[0]: row[1] for row in rows}
 

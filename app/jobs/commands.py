@@ -223,8 +223,8 @@ def _megabytes(n: int | None) -> str | None:
 def _place(job: Job) -> str | None:
     if job.queue is None:
         return None
-    starts = job.queue.starts_in_seconds
-    return f"{job.queue.position}." if starts is None else f"{job.queue.position}., starts in about {starts:.0f} s"
+    place, starts = f"place {job.queue.position}", job.queue.starts_in_seconds
+    return place if starts is None else f"{place}, starts in about {starts:.0f} s"
 
 
 def show_job(job: Job, json: bool) -> None:

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.features.language_detection import language_scores
 from app.hierarchies import service as hierarchies
-from app.hierarchies.label_facts import name_in, name_key, named_labels
+from app.hierarchies.label_facts import display_name, name_key, named_labels
 from app.hierarchies.schemas import Hierarchy
 from app.http.parameters import Db, Ref
 from app.http.problems import responses
@@ -299,7 +299,7 @@ def _lowest(loaded: LoadedModel, prediction: dict[str, Any]) -> list[dict[str, A
 
 def _subject(entry: dict[str, Any], worth: float) -> dict[str, Any]:
     names = entry.get("names") or {}
-    name = name_in(names, "en") or next(iter(names.values()), entry["label"])
+    name = display_name(names) or entry["label"]
     uri = entry.get("id", entry["label"])
     return {"uri": uri, "label": name, "notation": entry.get("notation"), "score": worth}
 

@@ -226,11 +226,11 @@ def _decided(row: ReviewRow) -> str | None:
 
 
 def _alternatives(row: ReviewRow) -> str:
-    """The alternatives with their probabilities; of sets, a plus sign is before the predicted ones."""
-    several = sum(each.predicted for each in row.alternatives) != 1
+    """The alternatives with their names and probabilities; a plus sign is before the predicted ones."""
     return "; ".join(
-        ("+" if each.predicted and several else "")
-        + (each.label if each.probability is None else f"{each.label} {each.probability:.0%}")
+        ("+" if each.predicted else "")
+        + (each.label if each.name in (None, each.label) else f"{each.label} ({each.name})")
+        + ("" if each.probability is None else f" {each.probability:.0%}")
         for each in row.alternatives
     )
 

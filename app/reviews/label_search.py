@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy.orm import Session
 
-from app.hierarchies.label_facts import name_in
+from app.hierarchies.label_facts import display_name
 from app.predictions.model_cache import LoadedModel, ModelCache
 from app.reviews.schemas import FoundLabel, FoundLabels
 from app.store import tables
@@ -155,7 +155,4 @@ def _found(loaded: LoadedModel, label: str, language: str | None) -> FoundLabel:
 
 
 def _name(loaded: LoadedModel, label: str, language: str | None) -> str | None:
-    """The name in the language, or else the first one."""
-    names: Mapping[str, str] = loaded.labels.shown.get(label, {}).get("names", {})
-    wanted = None if language is None else name_in(names, language)
-    return wanted or next(iter(names.values()), None)
+    return display_name(loaded.labels.shown.get(label, {}).get("names", {}), language)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from app.hierarchies.label_facts import name_in
+from app.hierarchies.label_facts import display_name
 from app.predictions.allowed_labels import among_allowed
 from app.predictions.answers import labels_of_sets
 from app.predictions.least_cost import check_least_cost, least_cost
@@ -187,7 +187,7 @@ class Answers:
 
     def _name(self, label: str) -> str | None:
         names: Mapping[str, str] = self._loaded.labels.shown.get(label, _NO_FACTS).get("names") or {}
-        return name_in(names, self._language) or next(iter(names.values()), None)
+        return display_name(names, self._language)
 
 
 def _lists(indptr: Ints, values: pa.Array) -> pa.ListArray:

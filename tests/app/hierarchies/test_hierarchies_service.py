@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, InvalidInput, NotFound
-from app.formats.hierarchies.vocabulary import Vocabulary
+from app.formats.hierarchies.vocabulary import Label, Vocabulary
 from app.hierarchies import nodes as hierarchy_nodes
 from app.hierarchies import service as hierarchies
 from app.hierarchies.schemas import NewHierarchy
@@ -61,6 +61,18 @@ def test_nodes_are_shown_level_by_level_or_below_one(session: Session) -> None:
         hierarchy_nodes.nodes(session, "letters", "x")
     with pytest.raises(InvalidInput, match="limit 0"):
         hierarchy_nodes.nodes(session, "letters", limit=0)
+
+
+def test_children_come_by_notation_and_then_by_label(session: Session) -> None:
+    tree = Taxonomy.from_edges([("root", "z"), ("root", "y"), ("root", "x"), ("root", "w"), ("y", "v"), ("y", "u")])
+    hierarchies.register(
+        session, "marks", "csv", Vocabulary(tree, {"w": Label(notation="1"), "z": Label(notation="0")})
+    )
+    below = [node.name for node in hierarchy_nodes.nodes(session, "marks", "root").nodes]
+    assert below == ["z", "w", "x", "y"]
+    second = hierarchy_nodes.nodes(session, "marks", "root", offset=1, limit=2).nodes
+    assert [(node.name, node.n_children) for node in second] == [("w", 0), ("x", 0)]
+    assert [node.name for node in hierarchy_nodes.nodes(session, "marks", "y").nodes] == ["u", "v"]
 
 
 def test_a_large_tree_is_kept_whole(session: Session) -> None:

@@ -12,7 +12,7 @@ ROW = {
     "labels": ["baking", "soup"], "revision": 2, "claimed_by": None, "claimed_until": None, "job": None, "opinions": [],
     "alternatives": [
         {"label": "baking", "name": None, "probability": 0.9, "predicted": True},
-        {"label": "pottery", "name": None, "probability": 0.6, "predicted": True},
+        {"label": "pottery", "name": "Töpfern", "probability": 0.6, "predicted": True},
         {"label": "soup", "name": None, "probability": 0.2, "predicted": False},
     ],
 }  # fmt: skip
@@ -47,4 +47,4 @@ def test_a_decision_is_sent_as_it_is_meant(
     assert status == 0
     assert [json.loads(each.body) for each in canned.asked] == [sent]
     assert "baking; soup" in out
-    assert "+baking 90%; +pottery 60%; soup 20%" in out
+    assert "+baking 90%; +pottery (Töpfern) 60%; soup 20%" in out
