@@ -3,7 +3,7 @@
 import { element } from "./words.js";
 
 // by RFC 4647: a tag is shortened from its end, and where that finds nothing a variety of the language will do
-function inBrowsers(names) {
+export function inBrowsers(names) {
   const tags = Object.keys(names).sort();
   for (const language of navigator.languages) {
     for (let subtags = language.toLowerCase().split("-"); subtags.length; subtags.pop()) {
@@ -19,7 +19,7 @@ function inBrowsers(names) {
 // What labels are called, of those that have names.
 export function namesOf(labels) {
   const named = labels.filter((each) => each.names && Object.keys(each.names).length);
-  return new Map(named.map(({ label, names }) => [label, inBrowsers(names) ?? Object.values(names)[0]]));
+  return new Map(named.map(({ label, names }) => [label, inBrowsers(names) ?? names.en ?? Object.values(names)[0]]));
 }
 
 // A label's name for people, with its id beside it.

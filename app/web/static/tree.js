@@ -1,6 +1,7 @@
 // A label tree, whose nodes are fetched when they are unfolded, and found by their names; with rows, or with F1 as a colour.
 
 import { get } from "./api.js";
+import { inBrowsers } from "./names.js";
 import { element, faults, number, percent } from "./words.js";
 
 const card = document.getElementById("tree");
@@ -10,6 +11,10 @@ const said = card.querySelector("[data-said]");
 const { id, evaluation } = card.dataset;
 const language = document.getElementById("language");
 const counted = document.getElementById("counted");
+if (language) {
+  const tags = Object.fromEntries([...language.options].map(({ value }) => [value, value]));
+  language.value = inBrowsers(tags) ?? tags.en ?? language.value;
+}
 const measured = new Map();
 const AT_ONCE = 200;
 const MOST_FOUND = 100;
@@ -22,7 +27,7 @@ const children = (parent, offset) => get(`/hierarchies/${id}/nodes?parent=${enco
 function facts(node) {
   const parts = [];
   const called = node.names[language?.value] ?? Object.values(node.names)[0];
-  if (called && called !== node.name) parts.push(element("small", { class: "muted mono" }, node.notation ?? node.name));
+  if (called && called !== node.name && !node.notation) parts.push(element("small", { class: "muted mono" }, node.name));
   if (node.deprecated) parts.push(element("span", { class: "badge cancelling" }, node.replaced_by.length ? `use ${node.replaced_by.join(", ")}` : "deprecated"));
   if (node.n_rows !== null) parts.push(element("small", { class: "muted number" }, `${number(node.n_rows)} rows`));
   const found = measured.get(node.name);
@@ -36,7 +41,8 @@ function facts(node) {
 
 function item(node) {
   const { called, parts } = facts(node);
-  const name = element("span", { class: "name" }, called);
+  const notation = node.notation && node.notation !== called ? [element("small", { class: "muted mono" }, node.notation), " "] : [];
+  const name = element("span", { class: "name" }, ...notation, called);
   if (!node.n_children) return element("li", {}, element("div", { class: "node leaf" }, name, ...parts));
   const button = element("button", { class: "small", type: "button", "aria-expanded": "false", "aria-label": `Children of ${called}` }, "+");
   const made = element("li", {}, element("div", { class: "node" }, button, name, element("small", { class: "muted number", title: "Children" }, `(${number(node.n_children)})`), ...parts));
