@@ -10,8 +10,8 @@ from scipy.sparse import csr_matrix
 
 from app.formats.columns import Columns
 from app.formats.labels import repeated_name
-from app.formats.list_lengths import ListLengths
 from app.formats.matrix import MAX_INDEX, Rows
+from app.formats.row_groups import ListLengths
 from app.formats.table import FormatError, Problems, row_error, shorten
 
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item
 from app.hierarchies.label_facts import name_key
-from app.hierarchies.trees import is_graph
+from app.hierarchies.nodes import is_graph
 from app.hierarchies.version_labels import VersionLabels, of_hierarchy, replacements
 from app.jobs.schemas import TrainRequest
 from app.plurals import counted

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, String, and_, bindparam, case, func, literal, select, tuple_
 from sqlalchemy.orm import Session
 
+from app.jobs import slots as live_workers
 from app.jobs import trials as trial_jobs
-from app.jobs import workers as live_workers
 from app.jobs.schemas import JobKind, QueuePlace
 from app.schemas import PRIORITIES, Priority
 from app.store import tables
@@ -173,7 +173,7 @@ def _starts(session: Session, queue: str, order: Sequence[str]) -> tuple[list[fl
     Imports have a process of their own beside the others in the general pool, and take whichever is free first.
     """
     with reading(session):
-        processes = live_workers.alive(session).get(queue, 0)
+        processes = live_workers.processes_alive(session).get(queue, 0)
         ended = (J.state == "succeeded") & (J.queue == queue) & J.started_at.is_not(None)
         latest = (
             select(J.kind, (J.finished_at - J.started_at).label("took")).where(ended).order_by(J.finished_at.desc())

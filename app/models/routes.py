@@ -9,8 +9,8 @@ from app.http.bodies import Body
 from app.http.parameters import V1, Db, DryRun, Number, PageSize, PageToken, Ref, revision
 from app.http.problems import responses
 from app.models import aliases, deletions
-from app.models import notes as version_notes
 from app.models import service as models
+from app.models import service as version_notes
 from app.models.schemas import (
     AliasTarget,
     Deletion,
@@ -154,7 +154,7 @@ def change_version(
     ] = None,
 ) -> ModelVersion:
     """Change the tags and notes of a version; nothing else can be changed."""
-    changed = version_notes.change(session, ref, number, body, revision(if_match))
+    changed = version_notes.change_version(session, ref, number, body, revision(if_match))
     response.headers["ETag"] = f'"{changed.revision}"'
     return changed
 

@@ -23,7 +23,7 @@ from solvers.core.machine import SingleLabelParams
 from solvers.core.stored_models import load_model
 from solvers.registry import SOLVERS
 from workers.job_kinds import training
-from workers.running import draining
+from workers.running import lanes
 from workers.running.job_context import JobContext
 from workers.tasks import run
 
@@ -200,7 +200,7 @@ def test_a_path_given_back_at_any_moment_ends_bit_for_bit_the_same(
             break
         assert job.state == "queued"
         points.add((len(job.result.versions) if job.result else 0, reached is not None))
-        monkeypatch.setattr(draining, "requested", lambda: False)
+        monkeypatch.setattr(lanes, "drain_requested", lambda: False)
         run(job_id)
         assert _outcome(database, f"m{asked}") == whole
     assert {published for published, _ in points} == {0, 1, 2}
@@ -219,12 +219,12 @@ def test_a_checkpoint_between_two_points_begins_the_next_one(
 
     def publish_and_end(context: JobContext, finish: Any) -> None:
         publish(context, finish)
-        draining.request()
+        lanes.request_drain()
 
     with monkeypatch.context() as patch:
         patch.setattr(JobContext, "publish", publish_and_end)
         run(job_id)
-    draining.withdraw()
+    lanes.withdraw_drain()
     with database() as session:
         assert jobs.get(session, job_id).state == "queued"
     (folder,) = files().path(f"jobs/{job_id}").iterdir()

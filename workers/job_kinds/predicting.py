@@ -26,7 +26,7 @@ from app.models import service as models
 from app.models.rows import cells, matrix, text_languages
 from app.models.schemas import ModelVersion
 from app.plurals import counted
-from app.predictions import batch_predictions, inputs, targets
+from app.predictions import batch_predictions, inputs
 from app.predictions.model_cache import LoadedModel, load_version
 from app.predictions.schemas import BatchPredictRequest, SureRows
 from app.predictions.sure_answers import Used, promise
@@ -83,7 +83,7 @@ def predict(context: JobContext) -> None:
         if request.target is not None:
             with store.path(result).open("rb") as file:
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            targets.write(request.target, store.path(result), sha256)
+            batch_predictions.write_to_target(request.target, store.path(result), sha256)
         store.publish(result)
 
     def finish(_session: Session) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from app.errors import InvalidInput
 from app.evaluations.schemas import EvaluateRequest
 from app.formats.labels import PARTS
 from app.hierarchies.label_checks import named
-from app.hierarchies.trees import taxonomy
+from app.hierarchies.nodes import taxonomy
 from app.hierarchies.version_labels import VersionLabels
 from app.jobs.schemas import TrainRequest, stored_request
 from app.models import service as models

@@ -20,7 +20,7 @@ from app.datasets.recipe_schemas import TextRecipe
 from app.errors import Conflict
 from app.features.named_text import OF_TABLES
 from app.formats.labels import PARTS
-from app.hierarchies.trees import taxonomy
+from app.hierarchies.nodes import taxonomy
 from app.hierarchies.version_labels import VersionLabels, of_hierarchy
 from app.jobs.leases import Lease
 from app.jobs.request_schemas import AdoptRequest

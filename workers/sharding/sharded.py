@@ -31,7 +31,7 @@ from solvers.sharding.shardable import Shardable, shardable
 from workers.phases.driving import Outcome, Run
 from workers.phases.preparation import Prepared, digest, prepare
 from workers.phases.publishing import Publisher
-from workers.running import draining
+from workers.running import lanes
 from workers.running.job_context import Drained, JobContext
 from workers.sharding import gang
 from workers.sharding.exchange import RedisExchange
@@ -211,7 +211,7 @@ class Coordinator:
                 raise Drained
             self._context.check(drain=False)
             order = gang.CONTINUE
-            if draining.requested() or any(report.drains for report in reports):
+            if lanes.drain_requested() or any(report.drains for report in reports):
                 order = gang.SAVE | gang.LEAVE
             elif self._run.checkpoint_due():
                 order = gang.SAVE

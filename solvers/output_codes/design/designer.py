@@ -22,8 +22,7 @@ from solvers.output_codes.columns.models import ColumnModels
 from solvers.output_codes.design.constrained import ConstrainedDesign
 from solvers.output_codes.design.incremental import ColumnByColumn
 from solvers.output_codes.design.linear import LinearDesign
-from solvers.output_codes.design.programs import Program
-from solvers.output_codes.design.quadratic import QuadraticDesign, guess_by
+from solvers.output_codes.design.programs import Program, QuadraticDesign, guess_by
 from solvers.output_codes.design.single_column import QuadraticColumn
 from solvers.output_codes.design.task import Design, Task
 

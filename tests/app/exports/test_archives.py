@@ -24,8 +24,8 @@ from app.exports import archive_imports, archive_loader, archives, model_cards
 from app.jobs import service as jobs
 from app.jobs import wakeups as job_queue
 from app.jobs.schemas import TrainRequest
-from app.models import notes as version_notes
 from app.models import service as models
+from app.models import service as version_notes
 from app.models.schemas import ModelAbout, ModelVersion, VersionPatch
 from app.predictions import service as predictions
 from app.predictions.model_cache import ModelCache
@@ -110,7 +110,7 @@ def _scores(session: Session, model: str, instances: list[Any]) -> Any:
 
 
 def test_an_archive_gives_the_same_bits_under_another_name(session: Session, version: ModelVersion) -> None:
-    version_notes.change(session, "m", 1, VersionPatch(tags={"stage": "try"}, notes="good one"))
+    version_notes.change_version(session, "m", 1, VersionPatch(tags={"stage": "try"}, notes="good one"))
     archive = _exported(session)
     assert _exported(session) == archive, "the same version gives the same bytes"
     found = _import(session, archive, "other")
