@@ -43,8 +43,6 @@ class Server(uvicorn.Server):
 
     Parameters
     ----------
-    config : uvicorn.Config
-    drain_seconds : float
     leaves_socket : bool
         Others hold the socket: this process takes no new connections meanwhile, and they wait for its successor.
     """
@@ -79,7 +77,6 @@ def main(
     ----------
     host : str
         Address, or name, to bind to; by a name that it is bound to the service may be asked.
-    port : int
     graceful_seconds : int
         Requests that are still answered after so long are cut off: an open event stream ends only when its job does.
     shared : bool

@@ -28,7 +28,6 @@ def run_pool(queue: str = GENERAL, concurrency: int = 2) -> None:
 
     Parameters
     ----------
-    queue : str
     concurrency : int
         Jobs that may run at the same time, one process each; in the general pool one more process takes imports alone.
     """

@@ -28,11 +28,8 @@ class FlatMachine:
         Which of the ``n_given`` features are used.
     W : float32 array, shape (n_rows, n_classes)
     intercept : float32 array, shape (n_classes,)
-    classes : tuple of str
-    n_given : int
     pooled : bool
         Answers are the logarithms of the softmax of the scores.
-    scaling : Scaling, optional
     """
 
     columns: Any

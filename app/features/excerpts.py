@@ -3,8 +3,6 @@
 This module needs the standard library alone: archives carry its source within their script `load.py`.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -27,7 +25,6 @@ class Excerpt(NamedTuple):
 
     Attributes
     ----------
-    text : str
     parts : list of (int, int)
         Beginning and end of each part in the cleaned text.
     cleaned : Cleaned
@@ -87,7 +84,6 @@ def split_text(text: Text, fields: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sentences(text: str, end: int) -> list[tuple[int, int]]:
-    """Beginning and end of each sentence."""
     found, at = [], 0
     for gap in _between_sentences.finditer(text, 0, end):
         found.append((at, gap.start()))

@@ -16,8 +16,8 @@ from app.figures.images import Draw, Format
 from app.figures.trial_charts import TrialChart
 from app.http.parameters import V1, Db
 from app.http.problems import responses
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs import tunings
 from app.models import service as models
 from app.predictions import inspection
@@ -73,7 +73,7 @@ def draw_job(
     format: _Format = "svg",
 ) -> Response:
     """Draw the convergence of a training job, or the trials of a model selection; the first 10,000 steps."""
-    steps = job_steps.steps(session, job, limit=job_steps.MAX_STEPS).steps
+    steps = job_logs.steps(session, job, limit=job_logs.MAX_STEPS).steps
     draw = charts.trials if of == "trials" else charts.convergence
     return _picture(draw(jobs.get(session, job), steps), format)
 

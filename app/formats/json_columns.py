@@ -21,7 +21,7 @@ from app.formats.labels import repeated_name
 from app.formats.matrix import Rows
 from app.formats.row_groups import ListLengths
 from app.formats.table import Cause, FormatError, Kind, Problems, RowError, Texts, row_error, shorten
-from app.formats.text_blob import TextBlob, joined_rows
+from app.formats.text_rows import TextBlob, joined_rows
 from app.plurals import counted
 from app.values import written
 

@@ -1,7 +1,5 @@
 """Rows by what they have, so that errors can name lines: by a code, or by the length of a list."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property

@@ -89,7 +89,6 @@ def _named(session: Session, owner: tables.Hierarchy, search: str) -> ColumnElem
 
 
 def _all_names(facts: dict[str, Any]) -> list[str]:
-    """All names of a node."""
     others = [name for names in facts.get("alternatives", {}).values() for name in names]
     return [*facts.get("names", {}).values(), *others, *filter(None, [facts.get("notation")])]
 

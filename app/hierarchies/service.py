@@ -14,7 +14,7 @@ from app.access import audit
 from app.config import settings
 from app.errors import Conflict, InvalidInput, Item, TooMany
 from app.formats.hierarchies.apart import TooManyWaitError, read_hierarchy
-from app.formats.hierarchies.bounds import Bounds
+from app.formats.hierarchies.source import Bounds
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
 from app.hierarchies.formats import formats_of
@@ -167,7 +167,6 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
 
 
 def _report(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Facts about a vocabulary that the API returns with its tree."""
     languages = Counter(language for label in vocabulary.labels.values() for language in label.names)
     return {
         "languages": dict(languages.most_common()),

@@ -1,7 +1,5 @@
 """Predictions for whole datasets: submitted as jobs, stored as files, also in buckets, and downloaded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

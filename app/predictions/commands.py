@@ -171,7 +171,6 @@ def _without_empty_columns(titles: list[str], rows: list[tuple[object, ...]], op
 
 
 def _used(found: UsedThreshold) -> str:
-    """Describe the threshold of ``sure``."""
     if found.threshold is None:
         return "No threshold reached this precision on held-out rows with 95 % confidence"
     note = f"Minimum probability {found.threshold:.3f}"

@@ -27,11 +27,7 @@ class Code:
 
     Attributes
     ----------
-    model : str
-    version : int
-    classes : tuple of str
     matrix : array, shape (n_classes, n_columns)
-    decoding : str
     """
 
     model: str
@@ -170,8 +166,6 @@ def read_columns(session: Session, loaded: LoadedModel, max_instances: int) -> M
 
     Parameters
     ----------
-    session : Session
-    loaded : LoadedModel
     max_instances : int
         Of a request.
     """

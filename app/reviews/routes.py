@@ -15,7 +15,7 @@ from app.jobs.schemas import Job
 from app.predictions.schemas import LANGUAGE_PATTERN
 from app.reviews import decisions, label_search, queue_files, rows
 from app.reviews import service as reviews
-from app.reviews.decided_rows import append_decided
+from app.reviews.decisions import append_decided
 from app.reviews.schemas import (
     ClaimedRows,
     ClaimRequest,

@@ -40,7 +40,6 @@ def report_all(
     ----------
     loaded : LoadedModel
         The version that answered, or might have.
-    requests : sequence of FeedbackRequest
     pointers : sequence of str
         Where each is in the request, for error messages.
 

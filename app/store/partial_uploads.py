@@ -38,8 +38,6 @@ class Partial:
 
     Attributes
     ----------
-    id : str
-    folder : Path
     size_bytes : int
         Of the whole file.
     sha256 : str or None

@@ -59,7 +59,6 @@ def together(steps: Iterator[Step], exchange: Exchange, state: Callable[[Step, i
         Of this shard alone. It ends where its own gap is closed, or at a limit; then the shard waits for the others:
         where the gap of each is at most a share of its primal, that of their sum is. If one shard has no step at all,
         none has.
-    exchange : Exchange
     state : callable
         From a step of this shard and the epoch of all, the state of the shard.
 

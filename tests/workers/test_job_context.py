@@ -11,8 +11,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.jobs import leases
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.leases import Fenced, Lease
 from app.jobs.schemas import TrainRequest
 from app.store import tables
@@ -187,7 +187,7 @@ def test_steps_that_come_fast_are_written_together_and_none_is_lost(
         context.step({**STEP, "number": number}, {"epoch": number, "fraction": 0.5})
     context.succeed(lambda session: {"model": "m", "version": 1})
     with database() as session:
-        assert [step.number for step in job_steps.steps(session, lease.job_id).steps] == list(range(50))
+        assert [step.number for step in job_logs.steps(session, lease.job_id).steps] == list(range(50))
         progress = jobs.get(session, lease.job_id).progress
     assert progress is not None
     assert progress.epoch == 49

@@ -11,8 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.schemas import TrainRequest
 from app.models import service as models
 from app.models import versions
@@ -51,7 +51,7 @@ def _outcome(database: sessionmaker[Session], model: str) -> Any:
             load_model(files().path(models.folder(session, version.id)) / "model", verify=True)[0].arrays()
             for version in made
         ]
-        curve = job_steps.steps(session, made[0].job, limit=10000).steps
+        curve = job_logs.steps(session, made[0].job, limit=10000).steps
         result = jobs.get(session, made[0].job).result
     assert result is not None
     return (
@@ -71,7 +71,7 @@ def test_a_path_makes_a_version_for_each_c_with_its_lineage(
     with database() as session:
         job = jobs.get(session, job_id)
         made = models.versions(session, "m")[::-1]
-        steps = job_steps.steps(session, job_id).steps
+        steps = job_logs.steps(session, job_id).steps
     assert job.state == "succeeded"
     assert job.result is not None
     assert (job.result.version, job.result.versions) == (3, [1, 2, 3])

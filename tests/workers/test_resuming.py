@@ -8,8 +8,8 @@ from interrupting import Crash, expire
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.schemas import TrainRequest
 from app.models import service as models
 from app.models import versions
@@ -44,7 +44,7 @@ def _outcome(database: sessionmaker[Session], model: str) -> Any:
     with database() as session:
         version = models.version(session, model)
         loaded, _ = load_model(files().path(models.folder(session, version.id)) / "model", verify=True)
-        curve = job_steps.steps(session, version.job, limit=10000).steps
+        curve = job_logs.steps(session, version.job, limit=10000).steps
     return (
         {name: array.tobytes() for name, array in loaded.arrays().items()},
         version.metrics,
@@ -181,7 +181,7 @@ def test_a_checkpoint_that_is_damaged_or_of_another_version_is_not_resumed_and_t
     monkeypatch.setattr(lanes, "drain_requested", lambda: False)
     run(job_id)
     with database() as session:
-        steps = job_steps.steps(session, job_id, limit=10000).steps
+        steps = job_logs.steps(session, job_id, limit=10000).steps
     assert {step.attempt for step in steps} == {2}
     assert [step.measures.get("started_afresh") for step in steps[:2]] == [1.0, None]
     whole = _submit(database, "whole")

@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app import tracing
 from app.errors import Conflict, InvalidInput
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.schemas import Job, TrainRequest
 from app.models import service as models
 from app.schemas import ProblemDocument
@@ -218,7 +218,7 @@ def test_steps_report_what_was_exchanged(database: Database, submit: Callable[..
         id = submit()
         run(id)
     with database() as session:
-        steps = job_steps.steps(session, id).steps
+        steps = job_logs.steps(session, id).steps
     totals = {name: sum(step.measures[f"exchange_{name}"] for step in steps) for name in ("rounds", "bytes")}
     assert totals["rounds"] >= len({step.epoch for step in steps})
     assert totals["bytes"] > 100 * totals["rounds"]
@@ -318,7 +318,7 @@ def test_shards_do_not_resume_a_checkpoint_of_another_state_format_and_start_afr
             assert session.get(tables.Checkpoint, id) is not None
         run(id)
     with database() as session:
-        steps = job_steps.steps(session, id, limit=10000).steps
+        steps = job_logs.steps(session, id, limit=10000).steps
     assert {step.attempt for step in steps} == {2}
     assert steps[0].measures["started_afresh"] == 1.0
     trained(database, id)

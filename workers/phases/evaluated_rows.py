@@ -48,13 +48,8 @@ class EvaluatedRows:
 
     Attributes
     ----------
-    dataset : row
-    loaded : LoadedModel
-    corpus : Corpus
     rows : int64 array
         Row numbers, ascending.
-    labels : Labels
-    truth : Truth
     n_unknown : int
         Rows with a label that the model cannot name.
     inverse : float64 array, shape (n_labels,), or None
@@ -276,7 +271,6 @@ def labels_of(model: Model, tree: Taxonomy | None, own: Taxonomy | None = None) 
 
     Parameters
     ----------
-    model : Model
     tree : Taxonomy, optional
         Measured along; by default the model's own, of models over one.
     own : Taxonomy, optional

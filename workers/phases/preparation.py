@@ -52,14 +52,8 @@ class Prepared:
     Attributes
     ----------
     dataset : DatasetVersion
-    corpus : Corpus
-    rows : Rows
-    data : Featured
-    problem : Problem
-    labels : VersionLabels
     tree : Taxonomy or None
         Of the job's hierarchy.
-    former : Former or None
     split : int8 array, shape (n_rows,), or None
         0 of rows that train, 1 of rows that are held out; None where the dataset has a split of its own.
     """

@@ -46,8 +46,6 @@ class LeaseHeartbeat(ABC):
 
     Parameters
     ----------
-    job_id : str
-    attempt : int
     claimed_at : float
         ``time.monotonic()`` before the claim was sent.
     scope : Scope, optional
@@ -160,7 +158,6 @@ class JobContext(LeaseHeartbeat):
 
     Parameters
     ----------
-    lease : Lease
     claimed_at : float
         ``time.monotonic()`` before the claim was sent.
     """

@@ -46,7 +46,6 @@ class Assembly:
 
     Attributes
     ----------
-    folder : Path
     owns : sequence of int32 array
         What each shard has trained, by rank.
     reports : sequence of mapping
@@ -128,9 +127,6 @@ class Coordinator:
 
     Parameters
     ----------
-    context : JobContext
-    store : Files
-    request : TrainRequest
     solver : Solver
     size : int
         Number of shards.

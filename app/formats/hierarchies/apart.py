@@ -4,8 +4,6 @@ So reading neither holds up the threads that answer requests, nor goes on when n
 more memory than it is given, nor asks anything of a network. Small files of the simple formats are read at once.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -23,8 +21,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.parsing import is_workbook, parse_hierarchy
+from app.formats.hierarchies.source import Bounds
 from app.formats.hierarchies.vocabulary import Dropped, Label, Vocabulary
 from app.formats.plain_file import MostUnpacked, compression_of, plain_file
 from app.formats.table import FormatError, RowError, row_error

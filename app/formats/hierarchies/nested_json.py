@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from app.formats.hierarchies.bounds import Bounds, too_many
 from app.formats.hierarchies.edges import Edges
-from app.formats.hierarchies.source import read_text
+from app.formats.hierarchies.source import Bounds, read_text, too_many
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import FormatError, row_error, shorten
 from app.hierarchies.schemas import HierarchyOptions

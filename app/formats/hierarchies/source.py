@@ -1,14 +1,13 @@
-"""The text of a hierarchy's file: whole, as lines, or as records of a table with the lines on which they begin."""
-
-from __future__ import annotations
+"""A hierarchy's file: its text as lines or records of a table, and the limits of what is read from it."""
 
 import csv
 import io
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.formats.plain_file import check_text
-from app.formats.table import row_error
+from app.formats.table import FormatError, row_error
 from app.formats.window import BOM
 
 
@@ -83,3 +82,43 @@ def table_rows(text: str, header_line: int, delimiter: str) -> Iterator[tuple[in
 def delimiter_name(delimiter: str) -> str:
     """The name of a delimiter."""
     return next(name for name, character in DELIMITERS.items() if character == delimiter)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a file of a label tree may come to, so that reading ends soon, and within a known memory.
+
+    Attributes
+    ----------
+    nodes : int
+        Most nodes.
+    depth : int
+        Most levels.
+    characters : int
+        Most characters in the names of all nodes: whole paths are longer than the file that spells them.
+    seconds : float
+        Most time that reading a large file may take.
+    n_bytes : int
+        Most bytes of a compressed file once it is unpacked.
+    """
+
+    nodes: int = 1_000_000
+    depth: int = 1000
+    characters: int = 128 << 20
+    seconds: float = 120.0
+    n_bytes: int = 128 << 20
+
+    @property
+    def entries(self) -> int:
+        """Most values in a JSON file, where a node may have some beside its name."""
+        return 4 * self.nodes
+
+    @property
+    def nesting(self) -> int:
+        """Most brackets in one another in a JSON file, where a node may have two, and the top as well."""
+        return 2 * self.depth + 2
+
+
+def too_many(line: int, what: str, most: int) -> FormatError:
+    """The error of a file that has more than ``most`` of something by that line."""
+    return row_error(line, f"more than {most:,} {what}, the maximum of a label tree")

@@ -1,4 +1,4 @@
-"""Jobs with their leases, curves and checkpoints; the workers that are alive, and the slots of pools of class shards."""
+"""Jobs with their leases, curves and checkpoints; the workers that are alive, and the slots of shards."""
 
 from typing import Any
 

@@ -35,7 +35,6 @@ class QuadraticStep:
 
     Parameters
     ----------
-    loss : PairLoss
     responses : callable
         What the learners of some variables say, given their places; shape (many, n).
     signed : bool
@@ -69,7 +68,6 @@ class QuadraticStep:
 
         Parameters
         ----------
-        thread_pool : ThreadPool
         part : int64 array, shape (m,)
             Places of the variables, those of a class one after the other.
         classes : int32 array, shape (m,)

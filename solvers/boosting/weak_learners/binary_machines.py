@@ -31,7 +31,6 @@ class CommitteeModel(BoostedModel):
         The machines.
     learners : int64 array, shape (n_learners,)
         The machine of each h_t; -1 for the constant +1.
-    ensemble : Ensemble
     """
 
     kind = "committee"

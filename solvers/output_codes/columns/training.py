@@ -66,11 +66,9 @@ def training_of(
 
     Parameters
     ----------
-    problem : Problem
     code : int8 array of -1, 0 and +1, shape (n_classes, n_columns)
     build : callable
         Makes a solver of the base method, given its number of threads.
-    threads : int
     confidence : float64 array, shape (n_classes, n_columns), optional
         What the weights of a class's examples are multiplied by in a column; positive where the code is not 0.
     most_bytes : int

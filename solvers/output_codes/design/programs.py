@@ -51,7 +51,6 @@ class Program:
     y : int32 array, shape (n_samples,)
     bounds : float64 array, shape (n_samples,)
         C_i.
-    n_classes : int
     norm : {"l1", "linf"}
     offsets : float64 array, shape (n_samples, n_classes), optional
         b; 1 where left out. The entry of the true class does not count.
@@ -118,18 +117,11 @@ class Program:
         what = f"a linear program of {n_constraints:,} constraints on {self.n_classes} x {self.H.shape[1]} code entries"
         refuse(what, self.estimate_bytes(n_constraints), megabytes)
 
-    def solve(self, working: Ints, accuracy: float) -> "Solution":
-        """The best code for the constraints of a working set, and a lower bound for all."""
-        solving = self.solving(working, accuracy)
-        while True:
-            try:
-                next(solving)
-            except StopIteration as ended:
-                found: Solution = ended.value
-                return found
-
     def solving(self, working: Ints, accuracy: float) -> Generator[None, None, "Solution"]:
-        """As :meth:`solve`, yielding now and then as :meth:`LinearProgram.solving` does."""
+        """Find the best code for the constraints of a working set, and a lower bound for all.
+
+        Yields now and then as :meth:`LinearProgram.solving` does.
+        """
         k, L = self.n_classes, self.H.shape[1]
         examples, classes = np.divmod(working, k)
         b = np.ones(len(working)) if self.offsets is None else self.offsets.ravel()[working]

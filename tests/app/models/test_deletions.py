@@ -14,7 +14,6 @@ from app.jobs import wakeups as job_queue
 from app.jobs.schemas import TrainRequest
 from app.models import aliases, deletions, versions
 from app.models import service as models
-from app.models import service as version_notes
 from app.models.schemas import VersionPatch
 from app.operation import sweep
 from app.store import tables
@@ -230,15 +229,13 @@ def test_the_last_versions_stay_and_what_an_alias_names(session: Session) -> Non
 
 def test_tags_and_notes_change_as_they_were_seen(session: Session) -> None:
     _add(session)
-    changed = version_notes.change_version(
-        session, "m", 1, VersionPatch(tags={"stage": "try", "who": "a"}, notes="n"), 1
-    )
+    changed = models.change_version(session, "m", 1, VersionPatch(tags={"stage": "try", "who": "a"}, notes="n"), 1)
     assert (changed.tags, changed.notes, changed.revision) == ({"stage": "try", "who": "a"}, "n", 2)
-    changed = version_notes.change_version(session, "m", 1, VersionPatch(tags={"stage": None, "who": "b"}))
+    changed = models.change_version(session, "m", 1, VersionPatch(tags={"stage": None, "who": "b"}))
     assert (changed.tags, changed.notes, changed.revision) == ({"who": "b"}, "n", 3)
     assert models.version(session, "m", 1) == changed
     with pytest.raises(PreconditionFailed, match="revision 3"):
-        version_notes.change_version(session, "m", 1, VersionPatch(notes=""), 2)
+        models.change_version(session, "m", 1, VersionPatch(notes=""), 2)
     with pytest.raises(InvalidInput):
-        version_notes.change_version(session, "m", 1, VersionPatch(tags={f"t{i}": "x" for i in range(100)}))
+        models.change_version(session, "m", 1, VersionPatch(tags={f"t{i}": "x" for i in range(100)}))
     assert models.version(session, "m", 1) == changed
