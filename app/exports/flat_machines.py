@@ -2,6 +2,7 @@
 
 import importlib
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,7 +125,9 @@ def skops_model(model: Model, features: Features) -> bytes:
     estimator.classes_ = np.array(machine.classes)[order]
     estimator.coef_, estimator.intercept_ = coef, intercept
     estimator.n_features_in_, estimator.n_iter_ = machine.n_given, 0
-    content: bytes = _skops().dumps(estimator if machine.scaling is None else _behind_scaling(machine, estimator))
+    content: bytes = optional_module(SKOPS, "skops").dumps(
+        estimator if machine.scaling is None else _behind_scaling(machine, estimator)
+    )
     return content
 
 
@@ -140,8 +143,9 @@ def _behind_scaling(machine: FlatMachine, estimator: Any) -> Any:
     return Pipeline([("scaler", scaler), ("classifier", estimator)])
 
 
-def _skops() -> Any:
+def optional_module(name: str, package: str) -> ModuleType:
+    """The module of a package that the API does without; raises Unavailable where it is not installed."""
     try:
-        return importlib.import_module(SKOPS)
+        return importlib.import_module(name)
     except ImportError:
-        raise Unavailable("The service lacks the package skops: pip install 'polymargin[skops]'.") from None
+        raise Unavailable(f"The service lacks the package {package}: pip install 'polymargin[{package}]'.") from None

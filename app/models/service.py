@@ -218,24 +218,29 @@ def of_texts(session: Session, versions: Sequence[ModelVersion]) -> set[str]:
         rows = session.execute(select(data.id, data.kind).where(data.id.in_(trained_on))).all()
         of_dataset = {row.id: row.kind for row in rows}
         kinds = {version.id: of_dataset.get(version.dataset) for version in versions}
-        # versions that weigh several text columns read records
-        with_fields = [version for version in versions if (version.request.get("text") or {}).get("fields")]
-        weighed = {version.id: (version.dataset, version.dataset_sha256) for version in with_fields if version.dataset}
-        if weighed:
-            of = tables.DatasetVersion
-            query = select(of.dataset_id, of.sha256, of.statistics["columns"])
-            columns = session.execute(query.where(tuple_(of.dataset_id, of.sha256).in_(set(weighed.values()))))
-            several = {
-                (dataset, sha256)
-                for dataset, sha256, found in columns
-                if sum(column["role"] == "text" for column in found or []) > 1
-            }
-            kinds |= {version: "table" for version, place in weighed.items() if place in several}
+        kinds |= dict.fromkeys(_weighing_fields(session, versions), "table")
         others = select(V.id, V.path).where(V.id.in_([id for id, kind in kinds.items() if kind is None]))
         paths = session.execute(others).all()
     for id, path in paths:
         kinds[id] = files().manifest(f"{path}/features")["kind"]
     return {id for id, kind in kinds.items() if kind in OF_TEXTS}
+
+
+def _weighing_fields(session: Session, versions: Sequence[ModelVersion]) -> list[str]:
+    """The ids of those versions that weigh several text columns, and so read records."""
+    with_fields = [version for version in versions if (version.request.get("text") or {}).get("fields")]
+    weighed = {version.id: (version.dataset, version.dataset_sha256) for version in with_fields if version.dataset}
+    if not weighed:
+        return []
+    of = tables.DatasetVersion
+    query = select(of.dataset_id, of.sha256, of.statistics["columns"])
+    columns = session.execute(query.where(tuple_(of.dataset_id, of.sha256).in_(set(weighed.values()))))
+    several = {
+        (dataset, sha256)
+        for dataset, sha256, found in columns
+        if sum(column["role"] == "text" for column in found or []) > 1
+    }
+    return [version for version, place in weighed.items() if place in several]
 
 
 def training_languages(session: Session, version: ModelVersion) -> frozenset[str]:
