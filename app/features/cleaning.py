@@ -7,6 +7,8 @@ stays, such as the signs in ``a < b``. No expression takes more than linear time
 This module needs the standard library alone: archives carry its source within their script `load.py`.
 """
 
+from __future__ import annotations
+
 import html
 import re
 import unicodedata

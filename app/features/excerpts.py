@@ -3,6 +3,8 @@
 This module needs the standard library alone: archives carry its source within their script `load.py`.
 """
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence

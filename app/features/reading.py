@@ -9,6 +9,8 @@ lower case.
 This module needs the standard library alone: archives carry its source within their script `load.py`.
 """
 
+from __future__ import annotations
+
 import re
 import sys
 import unicodedata
