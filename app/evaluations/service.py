@@ -44,6 +44,7 @@ _ORDERS: dict[LabelOrder, Any] = {
     "-support": L.support.desc(),
     "label": L.label.asc(),
 }
+MAX_MISTAKES = 100
 
 
 @dataclass(frozen=True)
@@ -195,9 +196,6 @@ def _show(session: Session, rows: Sequence[tables.Evaluation]) -> list[Evaluatio
         )
         for row in rows
     ]
-
-
-MAX_MISTAKES = 100
 
 
 def mistakes(session: Session, id: str, offset: int = 0, limit: int = 20) -> Mistakes:

@@ -11,6 +11,9 @@ from app.errors import InvalidInput, Item, Unavailable
 from app.features.base import OF_TEXTS, Features
 from solvers.core.model import Model
 
+SKOPS = "skops.io"
+MOST_SKOPS_BYTES = 1 << 31
+
 
 class Scaling(NamedTuple):
     """What is taken off each of the columns, and what the rest is divided by: float64 arrays, shape (n_rows,)."""
@@ -90,10 +93,6 @@ def flat_machine(model: Model, features: Features, format: str, most_bytes: int)
     return FlatMachine(
         columns, W, intercept.astype(np.float32), tuple(model.classes), features.n_given, pooled, scaling
     )
-
-
-SKOPS = "skops.io"
-MOST_SKOPS_BYTES = 1 << 31
 
 
 def skops_model(model: Model, features: Features) -> bytes:

@@ -21,6 +21,8 @@ from app.formats.table import FormatError, Problems, row_error, shorten
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _PAIRS = ["indices", "values"]
 _MOST_FEATURES = 10_000_000
+# of each row at least: its label, and where it begins
+_ROW_BYTES = 8
 
 
 class Numbers:
@@ -181,10 +183,6 @@ def floats(column: pa.Array) -> npt.NDArray[np.float64]:
     elif pa.types.is_decimal(column.type):
         column = column.cast(pa.string())  # the cast to floats itself misses the nearest one
     return np.array(column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False))
-
-
-# of each row at least: its label, and where it begins
-_ROW_BYTES = 8
 
 
 def bytes_read(batch: pa.RecordBatch) -> int:

@@ -9,6 +9,9 @@ from app.formats.growing import Growing
 from app.formats.label_sets import LabelSets
 from app.formats.table import Parsed, Problems, Texts, row_error
 
+Block = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64] | None]
+_BLOCK_ROWS = 1 << 14
+
 
 class TextBlob:
     """Append blocks of UTF-8 texts; becomes Texts."""
@@ -33,9 +36,6 @@ class TextBlob:
         np.cumsum(lengths, out=offsets[1:])
         sizes = self._sizes.build().reshape(len(lengths), -1) if len(self._sizes) else None
         return Texts(self._bytes.build(), offsets, sizes)
-
-
-Block = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64] | None]
 
 
 def joined(columns: Sequence[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]]) -> Block:
@@ -67,9 +67,6 @@ def _pieces(blob: bytes, lengths: npt.NDArray[np.int64]) -> Iterator[bytes]:
     for length in lengths.tolist():
         yield blob[begin : begin + length]
         begin += length
-
-
-_BLOCK_ROWS = 1 << 14
 
 
 class TextRows:

@@ -17,6 +17,7 @@ from app.plurals import counted
 from app.store import tables
 
 J = tables.Job
+_TAG = tables.JobTag
 
 
 class RequestedJob(NamedTuple):
@@ -67,9 +68,6 @@ def refuse_in_use(session: Session, what: str, of_job: Any, of_version: Any, id:
     ).all()
     if models and not force:
         raise Conflict(f"{counted(len(models), 'model')} came from the {what}, as {models[0]!r}; force=true deletes it")
-
-
-_TAG = tables.JobTag
 
 
 def write_tags(session: Session, job: tables.Job, tags: Mapping[str, str] | None) -> None:

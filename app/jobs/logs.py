@@ -16,6 +16,7 @@ L = tables.JobLogLine
 KEPT, MOST_LINES = 1000, 1000
 _LONGEST, _MOST_FIELDS = 500, 20
 Line = Mapping[str, Any]
+MAX_STEPS = 10_000
 
 
 def line(level: str, event: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,9 +69,6 @@ def _at(id: str) -> float:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | None) else str(value)[:_LONGEST]
-
-
-MAX_STEPS = 10_000
 
 
 def steps(session: Session, id: str, after: int = -1, limit: int = 1000) -> JobSteps:

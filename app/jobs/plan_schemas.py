@@ -7,6 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe
 
 N = TypeVar("N", int, float)
+# each takes memory of the service while it answers
+MOST_HASHED = 1 << 22
 
 
 class ShardPlan(BaseModel):
@@ -95,10 +97,6 @@ class JobPlan(BaseModel):
     earlier: EarlierJobs | None = Field(
         default=None, description="Durations of earlier jobs of this kind; absent if there are none."
     )
-
-
-# each takes memory of the service while it answers
-MOST_HASHED = 1 << 22
 
 
 class PreviewRequest(BaseModel):

@@ -19,6 +19,11 @@ from app.store import tables
 from solvers.output_codes import codes
 
 _SHOWN_DECIMALS = 9
+MAX_TERMS = 100
+_AT_ONCE = 1 << 16
+_WHY_NOT = "the model's scores are no sums over features; those of linear machines are"
+# of columns of numbers that can be listed
+MOST_NAMED = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +108,6 @@ def has_thresholds(cache: ModelCache, workspace: str, ref: str, number: int) -> 
         return False
 
 
-MAX_TERMS = 100
-_AT_ONCE = 1 << 16
-_WHY_NOT = "the model's scores are no sums over features; those of linear machines are"
-
-
 def class_terms(cache: ModelCache, workspace: str, ref: str, version: int, label: str, limit: int = 20) -> ClassTerms:
     """Up to ``limit`` features that speak for a class, and as many that speak against it.
 
@@ -155,10 +155,6 @@ def _weights(loaded: LoadedModel, class_: int) -> tuple[NDArray[np.float64], flo
         parts.append(found.parts)
         intercept = found.intercept
     return np.concatenate(parts), intercept
-
-
-# of columns of numbers that can be listed
-MOST_NAMED = 10_000
 
 
 def read_columns(session: Session, loaded: LoadedModel, max_instances: int) -> ModelInputs:

@@ -14,6 +14,9 @@ from solvers.boosting.pairs.pair_weights import SUMS, TILE, accumulate
 from solvers.boosting.simd import interleave
 from solvers.numerics.array_types import Array, Floats, Ints, Ints8, Ints32
 
+QUIET = 10
+SPARE = 1e-5
+
 
 @njit(cache=True, nogil=True)
 def fill_channels(
@@ -140,10 +143,6 @@ def restart_pairs(omega: Floats, y: Ints32, F: Floats, D: Floats) -> None:
         own = F[y[i], i]
         for q in range(F.shape[0]):
             D[q, i] = omega[i] * np.exp(0.5 * (F[q, i] - own)) if q != y[i] else 0.0
-
-
-QUIET = 10
-SPARE = 1e-5
 
 
 def half_log_odds(right: float, wrong: float, total: float) -> float:

@@ -15,6 +15,7 @@ from solvers.numerics.array_types import Array, Floats, Floats32
 RESAMPLES, CONFIDENCE = 1000, 0.95
 _CHUNK_BYTES = 64 << 20
 _TAG = 0xB007
+_BLOCK = 8192
 
 
 def bootstrap(
@@ -69,9 +70,6 @@ def drawn(n_rows: int, resamples: int, seed: int) -> Iterator[Floats32]:
         for row in counts:
             row[:] = np.bincount(random.integers(n_rows, size=n_rows, dtype=np.int64), minlength=n_rows)
         yield counts
-
-
-_BLOCK = 8192
 
 
 class Measure(NamedTuple):

@@ -30,6 +30,8 @@ MOST_RLS_BYTES = 1 << 30
 FEW_NODES = 200
 # of one search, all combinations of all grids counted
 MOST_TRIALS = 1000
+# part of the log loss; where a larger C has gained so much, no smaller one is tried
+CLEARLY = 0.002
 
 
 class Candidate(BaseModel):
@@ -285,10 +287,6 @@ def typical_gamma(problem: Problem) -> float:
 
 def _place(pointer: str, candidate: Candidate) -> str:
     return f"/grid{pointer}" if pointer.split("/")[1] in candidate.grid else f"/params{pointer}"
-
-
-# part of the log loss; where a larger C has gained so much, no smaller one is tried
-CLEARLY = 0.002
 
 
 class Trial(NamedTuple):

@@ -15,6 +15,8 @@ from pathlib import Path
 
 LIGHT = ("import",)
 _slots: list[Path] = []
+# One byte, shared with the processes forked from this one: the main process writes it, the pool reads it.
+_flag = mmap.mmap(-1, 1)
 
 
 def divide(processes: int) -> None:
@@ -67,10 +69,6 @@ def _taken() -> Slot:
             continue
         return Slot(file, is_free=True)
     return Slot(None, is_free=False)
-
-
-# One byte, shared with the processes forked from this one: the main process writes it, the pool reads it.
-_flag = mmap.mmap(-1, 1)
 
 
 def request_drain() -> None:

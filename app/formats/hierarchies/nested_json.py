@@ -25,6 +25,10 @@ from app.values import normalized
 from solvers.labels.taxonomy import ROOT
 
 _INTEGER = re.compile(r"-?[0-9]+")
+# possessive, so that nothing is remembered for each character of a long string
+_TOKEN = re.compile(r'[ \t\r\n]*+([{}\[\]:,]|"(?:[^"\\\x00-\x1f]++|\\.)*+"|[^\s{}\[\]:,"]++|")')
+_REST = re.compile(r"\S")
+_CLOSING = {"{": "}", "[": "]"}
 
 
 def parse_nested_json(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
@@ -114,12 +118,6 @@ def _children(node: Entry) -> Entry:
 
 def _type_name(entry: Entry) -> str:
     return {"{": "an object", "[": "a list", '"': "a string"}.get(entry.kind, f"'{shorten(entry.text)}'")
-
-
-# possessive, so that nothing is remembered for each character of a long string
-_TOKEN = re.compile(r'[ \t\r\n]*+([{}\[\]:,]|"(?:[^"\\\x00-\x1f]++|\\.)*+"|[^\s{}\[\]:,"]++|")')
-_REST = re.compile(r"\S")
-_CLOSING = {"{": "}", "[": "]"}
 
 
 class Entry(NamedTuple):

@@ -10,6 +10,9 @@ from app.formats.plain_file import check_text
 from app.formats.table import FormatError, row_error
 from app.formats.window import BOM
 
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
+MOST_ABOVE_HEADER = 10
+
 
 def read_text(path: Path) -> str:
     """The whole file as text, without a byte order mark.
@@ -43,10 +46,6 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
         if line := text[begin:end].strip():
             yield number, line
         begin, number = end + 1, number + 1
-
-
-DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
-MOST_ABOVE_HEADER = 10
 
 
 def head_lines(text: str) -> list[str]:

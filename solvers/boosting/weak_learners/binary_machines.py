@@ -20,6 +20,8 @@ from solvers.output_codes.columns.builder import ColumnModelBuilder
 from solvers.output_codes.columns.models import SIDES, ColumnModels
 
 CHUNK_BYTES = 64 << 20
+SLICE_PRODUCTS = 1 << 32
+PASSES = 100
 
 
 class CommitteeModel(BoostedModel):
@@ -99,10 +101,6 @@ class CommitteeModel(BoostedModel):
         stored_arrays.require_within("learners", learners, -1, machines.n_columns)
         ensemble.require_learners(len(learners))
         return cls(machines, learners, ensemble)
-
-
-SLICE_PRODUCTS = 1 << 32
-PASSES = 100
 
 
 class BinaryMachines(WeakLearners):
