@@ -262,14 +262,8 @@ def _age(files: Files, path: str, now: float) -> float:
 
 def report(session: Session, files: Files) -> Storage:
     """What the next collection removes."""
-    return _reported(
-        files, expired_deletions(session), deletions.deleted(session, due=False), _orphans(session, files), False
-    )
-
-
-def expired_deletions(session: Session) -> list[DeletedVersion]:
-    """Deleted versions whose time is over."""
-    return deletions.deleted(session, due=True)
+    due, restorable = deletions.deleted(session, due=True), deletions.deleted(session, due=False)
+    return _reported(files, due, restorable, _orphans(session, files), collected=False)
 
 
 def collect(session: Session, files: Files, deleted: bool = False) -> Storage:
@@ -277,11 +271,11 @@ def collect(session: Session, files: Files, deleted: bool = False) -> Storage:
 
     The space of a version is reported as such, not again among the files.
     """
-    versions = expired_deletions(session) + (deletions.deleted(session, due=False) if deleted else [])
-    orphans = _orphans(session, files)
+    versions = deletions.deleted(session, due=True) + (deletions.deleted(session, due=False) if deleted else [])
+    found = _orphans(session, files)
     deletions.purge(session, at_once=deleted)
     tidy(session, files)
-    return _reported(files, versions, deletions.deleted(session, due=False), orphans, True)
+    return _reported(files, versions, deletions.deleted(session, due=False), found, collected=True)
 
 
 def _orphans(session: Session, files: Files) -> list[OrphanedFile]:
@@ -294,6 +288,7 @@ def _reported(
     versions: list[DeletedVersion],
     restorable: list[DeletedVersion],
     orphans: list[OrphanedFile],
+    *,
     collected: bool,
 ) -> Storage:
     files.root.mkdir(parents=True, exist_ok=True)
