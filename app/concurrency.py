@@ -7,23 +7,15 @@ from contextlib import contextmanager
 from app.errors import TooMany
 
 _COME_AGAIN_SECONDS = 2.0
+_comparisons = threading.Semaphore(2)
 
 
-class Turns:
-    """``with Turns(2).acquire():`` raises TooMany if two calls are running; waiting would block threads."""
-
-    def __init__(self, most: int) -> None:
-        self._free = threading.Semaphore(most)
-
-    @contextmanager
-    def acquire(self) -> Iterator[None]:
-        """One of the turns, until the block ends."""
-        if not self._free.acquire(blocking=False):
-            raise TooMany("Too many comparisons are running; retry in a few seconds.", _COME_AGAIN_SECONDS)
-        try:
-            yield
-        finally:
-            self._free.release()
-
-
-comparing = Turns(2)
+@contextmanager
+def comparing() -> Iterator[None]:
+    """One of two turns, until the block ends; raises TooMany if both are taken, as waiting would block threads."""
+    if not _comparisons.acquire(blocking=False):
+        raise TooMany("Too many comparisons are running; retry in a few seconds.", _COME_AGAIN_SECONDS)
+    try:
+        yield
+    finally:
+        _comparisons.release()

@@ -37,6 +37,20 @@ class Item:
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
+def problem_document(
+    code: str, title: str, status: int, detail: str, errors: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
+    """A problem document, without the request's id."""
+    return {
+        "type": f"urn:polymargin:problem:{code}",
+        "title": title,
+        "status": status,
+        "code": code,
+        "detail": detail,
+        "errors": list(errors),
+    }
+
+
 class PolymarginError(Exception):
     """Root of the tree; ``code`` is stable and for programs, ``detail`` is for people."""
 
@@ -51,14 +65,9 @@ class PolymarginError(Exception):
 
     def document(self) -> dict[str, Any]:
         """The problem document, without the request's id."""
-        return {
-            "type": f"urn:polymargin:problem:{self.code}",
-            "title": self.title,
-            "status": self.status,
-            "code": self.code,
-            "detail": self.detail,
-            "errors": [item.document() for item in self.errors],
-        }
+        return problem_document(
+            self.code, self.title, self.status, self.detail, [item.document() for item in self.errors]
+        )
 
 
 class Malformed(PolymarginError):

@@ -32,9 +32,8 @@ from app.hierarchies import routes as hierarchies_routes
 from app.http import openapi, problems
 from app.http.body_limits import BodyLimits
 from app.http.hosts import HostCheck, Hosts
-from app.http.known_queries import require_known
 from app.http.middleware import RequestMiddleware
-from app.http.parameters import ARCHIVES, DATASETS, HIERARCHIES, REVIEWS
+from app.http.parameters import ARCHIVES, DATASETS, HIERARCHIES, REVIEWS, require_known
 from app.jobs import pages as jobs_pages
 from app.jobs import routes as jobs_routes
 from app.jobs import tuning_pages

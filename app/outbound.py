@@ -29,7 +29,6 @@ def parts_of(url: str, schemes: Collection[str], example: str) -> SplitResult:
 
     Parameters
     ----------
-    schemes : collection of str
     example : str
         Of such a URL, for the message.
 

@@ -6,7 +6,6 @@ def counted(n: int, thing: str, *more: str) -> str:
 
     Parameters
     ----------
-    n : int
     thing : str
         The noun, whose plural ends in s.
     more : str

@@ -229,7 +229,6 @@ def _rows(X: Any) -> tuple[Any, bool]:
 
 
 def _written(X: Any, texts: bool, labels: Sequence[Any], folder: Path) -> Path:
-    """Rows as a file that the service reads."""
     path = folder / "rows.jsonl"
     with path.open("w", encoding="utf-8") as file:
         for instance, label in zip(_instances(X, texts), labels, strict=True):

@@ -18,12 +18,12 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from app import logs, stop_signals
+from app import logs, process_manager
 from app.access.proxies import Peer
 from app.config import Settings, settings
 from app.errors import SettingsError
 from app.http.connections import DRAINING, Guard, GuardedProtocol
-from app.socket_activation import address_of, passed_socket
+from app.process_manager import address_of, passed_socket
 
 # descriptors for the database, models, files and what is accepted just now
 _RESERVED_DESCRIPTORS = 256
@@ -43,8 +43,6 @@ class Server(uvicorn.Server):
 
     Parameters
     ----------
-    config : uvicorn.Config
-    drain_seconds : float
     leaves_socket : bool
         Others hold the socket: this process takes no new connections meanwhile, and they wait for its successor.
     """
@@ -79,7 +77,6 @@ def main(
     ----------
     host : str
         Address, or name, to bind to; by a name that it is bound to the service may be asked.
-    port : int
     graceful_seconds : int
         Requests that are still answered after so long are cut off: an open event stream ends only when its job does.
     shared : bool
@@ -139,7 +136,7 @@ def together(
     command += ["--graceful-seconds", str(graceful_seconds), "--drain-seconds", str(drain_seconds)]
     passed = () if descriptor is None else (descriptor,)
     children = [subprocess.Popen(command, pass_fds=passed) for _ in range(processes)]
-    ending = stop_signals.event_of(signal.SIGTERM, signal.SIGINT)
+    ending = process_manager.event_of(signal.SIGTERM, signal.SIGINT)
     while not ending.wait(_POLL_SECONDS) and all(child.poll() is None for child in children):
         pass
     for child in children:

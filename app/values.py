@@ -5,8 +5,6 @@ requests and the protocols. So `True` in a CSV file, `true` in JSON and a boolea
 so are `7`, `7.0` and a float column of integers.
 """
 
-from __future__ import annotations
-
 import datetime
 import math
 import re

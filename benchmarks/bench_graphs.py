@@ -25,8 +25,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import average_precision_score
 
 from app.features.vocabulary import Vocabulary
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.parsing import parse_hierarchy
+from app.formats.hierarchies.source import Bounds
 from app.formats.plain_file import plain_file
 from app.hierarchies.schemas import HierarchyOptions
 from benchmarks import sets

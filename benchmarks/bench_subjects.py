@@ -30,8 +30,8 @@ from app.features.concept_names import ConceptName
 from app.features.excerpts import split_text
 from app.features.named_text import NamedTextFeatures
 from app.features.text import TextFeatures
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.parsing import parse_hierarchy
+from app.formats.hierarchies.source import Bounds
 from app.formats.plain_file import plain_file
 from app.hierarchies.schemas import HierarchyOptions
 from benchmarks.results import write

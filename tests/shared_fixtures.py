@@ -35,7 +35,7 @@ from app.store import db, migrate
 from app.store.files import files
 from app.store.tables import Table
 from solvers.labels.taxonomy import Taxonomy
-from workers.running import draining
+from workers.running import lanes
 from workers.tasks import run
 
 POSTGRES = "POLYMARGIN_TEST_POSTGRES_URL"
@@ -82,7 +82,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("POLYMARGIN_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("POLYMARGIN_REDIS_URL", f"unix://{tmp_path}/no-redis.sock")
     settings.cache_clear()
-    draining.withdraw()
+    lanes.withdraw_drain()
     yield tmp_path / "home"
     db.dispose()
     settings.cache_clear()

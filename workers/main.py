@@ -9,7 +9,6 @@ def main(queue: str, concurrency: int) -> None:
 
     Parameters
     ----------
-    queue : str
     concurrency : int
         Jobs that may run at the same time, one process each; in the general pool one more process takes imports alone.
     """

@@ -18,7 +18,7 @@ from app.store.failures import is_passing
 from app.store.privacy import keep_private
 from app.store.queue import GENERAL, RUN_TASK, SHARD_TASK, make_celery
 from workers import sweeper
-from workers.running import draining, job_memory, lanes
+from workers.running import job_memory, lanes
 from workers.sharding.shard import run_shard
 from workers.tasks import run
 
@@ -28,7 +28,6 @@ def run_pool(queue: str = GENERAL, concurrency: int = 2) -> None:
 
     Parameters
     ----------
-    queue : str
     concurrency : int
         Jobs that may run at the same time, one process each; in the general pool one more process takes imports alone.
     """
@@ -99,4 +98,4 @@ def _end_tracing(**_: Any) -> None:
 
 
 def _on_shutting_down(**_: Any) -> None:
-    draining.request()
+    lanes.request_drain()

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.access import audit as audit_pruning
 from app.config import settings
-from app.jobs import workers as live_workers
+from app.jobs import slots
 from app.models import deletions
 from app.operation import sweep as sweeping
 from app.rules import stages as rule_stages
@@ -42,7 +42,7 @@ def start(worker: str, queue: str, processes: int) -> Callable[[], None]:
         thread.join(_END_SECONDS)
         sending.join(_END_SECONDS)
         with contextlib.suppress(SQLAlchemyError), sessions()() as session:
-            live_workers.leave(session, worker)
+            slots.worker_ends(session, worker)
 
     return end
 
@@ -71,7 +71,7 @@ def _send(stop: threading.Event) -> None:
 
 def _round(worker: str, queue: str, processes: int, tidy_now: bool) -> None:
     for act in (
-        lambda session: live_workers.report(session, worker, queue, processes),
+        lambda session: slots.report_worker(session, worker, queue, processes),
         *_SWEEPS,
         *(_TIDYING if tidy_now else ()),
     ):

@@ -31,7 +31,7 @@ from workers.job_kinds.predicting import predict
 from workers.job_kinds.suggesting import suggest_rows
 from workers.job_kinds.training import train
 from workers.job_kinds.tuning import run_trial, tune
-from workers.running import compiling, draining, job_memory, lanes
+from workers.running import compiling, job_memory, lanes
 from workers.running.failing import explain, out_of_time
 from workers.running.job_context import Cancelled, Drained, JobContext, LeftToTrials, TimeUp
 from workers.sharding.gang import Failed, Lost, Waiting
@@ -59,7 +59,7 @@ def run(job_id: str) -> None:
 
     A message says that there is something to do, not what: a job that was queued later may come first.
     """
-    if draining.requested():
+    if lanes.drain_requested():
         return  # the job stays queued, and a sweep notifies another worker
     with lanes.slot() as slot:
         claimed_at = time.monotonic()

@@ -38,7 +38,6 @@ def fetch(address: str, write: Callable[[bytes], None]) -> None:
     address : str
         ``https://...`` or ``s3://bucket/key``, as POLYMARGIN_SOURCES allows. Redirects are followed to addresses that
         are allowed as well.
-    write : callable
 
     Raises
     ------

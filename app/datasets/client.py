@@ -28,7 +28,7 @@ from app.datasets.schemas import Dataset as DatasetBody
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.datasets.table_columns import require_columns
 from app.jobs.client import Job, job_of
-from app.jobs.preview_schemas import FeaturePreview
+from app.jobs.plan_schemas import FeaturePreview
 from app.jobs.schemas import Job as JobBody
 from app.remote.errors import ClientError, ConflictError, JobFailedError, NotFoundError
 from app.remote.files import is_address, is_large, send_address, send_file

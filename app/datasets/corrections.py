@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from app.access import audit
@@ -107,28 +109,13 @@ def _resolved(corpus: Corpus, given: list[LabelCorrection], former: Mapping[int,
     for at, each in enumerate(given):
         pointer = f"/corrections/{at}"
         if each.row is not None:
-            of = places.get(each.version or 0)
-            n_rows, field = corpus.n_rows if of is None else len(of), "row"
-            missing = f"row {each.row} does not exist: the dataset has the rows 0 to {n_rows - 1}"
-            rows = [each.row] if each.row < n_rows else []
-            if of is not None and rows:
-                rows = [int(row) for row in of[rows] if row >= 0]
-                missing = f"row {each.row} of version {each.version} was deleted"
-        elif each.id is not None:
-            rows, field = by_id[each.id.strip()], "id"
-            missing = (
-                f"no row has the id {each.id.strip()!r:.80}"
-                if corpus.ids is not None
-                else "rows of this dataset have no ids"
-            )
+            field, (rows, missing) = "row", _numbered(corpus, each.row, each.version, places.get(each.version or 0))
         else:
-            text = (each.text or "").strip()
-            rows, field = by_text[text], "text"
-            missing = (
-                f"no row has the text {text!r:.80}"
-                if corpus.texts is not None
-                else "rows of this dataset have no texts"
-            )
+            field, names = ("id", by_id) if each.id is not None else ("text", by_text)
+            name = (each.id or each.text or "").strip()
+            rows, missing = names[name], f"no row has the {field} {name!r:.80}"
+            if (corpus.ids if field == "id" else corpus.texts) is None:
+                missing = f"rows of this dataset have no {field}s"
         faults += [Item(missing, f"{pointer}/{field}")] if not rows else []
         faults += [Item(f"row {row} is given twice", f"{pointer}/{field}") for row in rows if row in seen]
         faults += _label_faults(corpus, each, pointer)
@@ -142,6 +129,16 @@ def _resolved(corpus: Corpus, given: list[LabelCorrection], former: Mapping[int,
         if each.before is not None and _forms(each.before, "text") != sorted(corpus.names(row)):
             raise Conflict(f"row {row} now has other labels: {', '.join(corpus.names(row))}")
     return found
+
+
+def _numbered(corpus: Corpus, row: int, version: int | None, places: NDArray[np.int64] | None) -> tuple[list[int], str]:
+    """The row with a number, by the places that rows of an earlier version have now; and what is wrong if none has."""
+    n_rows = corpus.n_rows if places is None else len(places)
+    if row >= n_rows:
+        return [], f"row {row} does not exist: the dataset has the rows 0 to {n_rows - 1}"
+    if places is None:
+        return [row], ""
+    return [int(place) for place in places[[row]] if place >= 0], f"row {row} of version {version} was deleted"
 
 
 def _rows_of(names: Iterable[str] | None, wanted: set[str]) -> dict[str, list[int]]:

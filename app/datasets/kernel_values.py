@@ -15,7 +15,6 @@ def check(kind: str | None, statistics: DatasetStatistics, columns: ColumnRecipe
     ----------
     kind : str or None
         Of the dataset.
-    statistics : DatasetStatistics
     columns : ColumnRecipe or None
         What the request would make of the columns.
     """

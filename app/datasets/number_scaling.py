@@ -1,7 +1,5 @@
 """The default scaling of numbers, by their magnitudes and standard deviations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,7 +7,7 @@ from app.datasets.recipe_schemas import ColumnRecipe
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
 from app.features.names import list_numbers
-from app.store.number_scales import why_scaled
+from app.store.row_checks import why_scaled
 from solvers.core.base import Solver
 
 # differences of larger numbers overflow
@@ -22,10 +20,8 @@ class DefaultScaling:
 
     Attributes
     ----------
-    recipe : ColumnRecipe
     params : dict
         Parameters of the solver that go with it: an intercept, where columns are centred.
-    reason : str
     """
 
     recipe: ColumnRecipe
@@ -40,7 +36,6 @@ def default_scaling(kind: str | None, statistics: DatasetStatistics, solver: Sol
     ----------
     kind : str or None
         Of the dataset; tables and texts have recipes of their own.
-    statistics : DatasetStatistics
     solver : Solver
 
     Raises

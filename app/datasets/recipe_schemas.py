@@ -119,7 +119,6 @@ class FieldRecipe(BaseModel):
 
 
 def _of_language(given: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    """The code of a list of stop words."""
     if not isinstance(given, str) or given == "auto":
         return given
     code = stop_language(given)

@@ -30,7 +30,7 @@ from app.http.parameters import DATASETS, V1, Db, Once, PageSize, PageToken, Ref
 from app.http.problems import responses
 from app.jobs import previews
 from app.jobs import service as jobs
-from app.jobs.preview_schemas import FeaturePreview, PreviewRequest
+from app.jobs.plan_schemas import FeaturePreview, PreviewRequest
 from app.jobs.schemas import Job
 from app.schemas import Page
 from app.store import tables

@@ -14,7 +14,7 @@ from app.datasets.schemas import Dataset, FromUpload, NewDataset, ProposedColumn
 from app.errors import Conflict, Forbidden, InvalidInput, Item, NotFound
 from app.formats.detection import declared_format
 from app.formats.table import FormatError
-from app.jobs import in_use
+from app.jobs import job_requests
 from app.jobs import wakeups as job_queue
 from app.models.row_kinds import with_columns_of_model
 from app.schemas import Page
@@ -156,7 +156,9 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
     with writing(session):
         row = by_ref(session, tables.Dataset, ref, _BRIEF, lock=True)
         require_owner(session, row)
-        in_use.refuse(session, "dataset", tables.Job.dataset_id, tables.ModelVersion.dataset_id, row.id, force)
+        job_requests.refuse_in_use(
+            session, "dataset", tables.Job.dataset_id, tables.ModelVersion.dataset_id, row.id, force
+        )
         _remove(session, row)
     files().delete(_folder(row.id))
 

@@ -40,7 +40,6 @@ def html(kind: str, card: Card) -> str:
     ----------
     kind : str
         Name of the answer's class.
-    card : Card
     """
     head = f"<strong>{escape(kind)}</strong> {escape(card.title)}"
     if card.brief:

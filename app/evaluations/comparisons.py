@@ -62,7 +62,7 @@ def compare(
     TooMany
         Others are compared.
     """
-    with comparing.acquire():
+    with comparing():
         return _compare(session, a, b, dataset, part, confidence, seed)
 
 

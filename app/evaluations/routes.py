@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.access.authentication import EDITOR, VIEWER
-from app.evaluations import comparisons, mistakes
+from app.evaluations import comparisons, service
 from app.evaluations import service as evaluations
 from app.evaluations.comparisons import Side
 from app.evaluations.schemas import (
@@ -89,7 +89,7 @@ def get_mistakes(
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> Mistakes:
     """List the largest errors of the version. Wrong labels among them can be corrected."""
-    return mistakes.mistakes(session, id, offset, limit)
+    return service.mistakes(session, id, offset, limit)
 
 
 @router.get("/models/{ref}/compare", dependencies=[VIEWER])

@@ -1,4 +1,4 @@
-"""Evaluations: added by the job that made them, and looked at."""
+"""Evaluations: added by the job that made them, and looked at, also by the rows that are most wrong."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -6,8 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from sqlalchemy import func, insert, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
+from app.datasets import rows as dataset_rows
+from app.datasets import versions as dataset_versions
 from app.errors import InvalidInput
 from app.evaluations.schemas import (
     ConfusedLabel,
@@ -17,11 +19,15 @@ from app.evaluations.schemas import (
     EvaluatedLabels,
     Evaluation,
     Measure,
+    Mistake,
+    Mistakes,
 )
 from app.models import service as models
 from app.schemas import Page
 from app.store import tables
+from app.store.corpus import Corpus, open_corpus
 from app.store.db import db_now, reading
+from app.store.files import files
 from app.store.lookup import by_id, by_ref, check_range, newest, to_schema
 from solvers.metrics.label_table import ratio
 
@@ -38,6 +44,7 @@ _ORDERS: dict[LabelOrder, Any] = {
     "-support": L.support.desc(),
     "label": L.label.asc(),
 }
+MAX_MISTAKES = 100
 
 
 @dataclass(frozen=True)
@@ -189,3 +196,39 @@ def _show(session: Session, rows: Sequence[tables.Evaluation]) -> list[Evaluatio
         )
         for row in rows
     ]
+
+
+def mistakes(session: Session, id: str, offset: int = 0, limit: int = 20) -> Mistakes:
+    """Some of an evaluation's mistakes, the most wrong first; none of evaluations that earlier versions made.
+
+    Raises
+    ------
+    NotFound
+        No such evaluation.
+    InvalidInput
+        ``offset`` is negative, or ``limit`` not from 1 to 100.
+    """
+    check_range(offset, limit, MAX_MISTAKES)
+    V = tables.DatasetVersion
+    with reading(session):
+        row = by_id(session, tables.Evaluation, id)
+        dataset = session.get(tables.Dataset, row.dataset_id, options=[defer(tables.Dataset.statistics)])
+        measured = select(V).where(V.dataset_id == row.dataset_id, V.sha256 == row.dataset_sha256)
+        before = session.scalars(measured.options(defer(V.statistics))).first()
+        after = None if dataset is None else dataset_versions.find(session, dataset.id, dataset.version)
+    kept = files().manifest(row.path).get(MISTAKES, [])
+    if dataset is None or before is None or after is None:
+        return Mistakes(mistakes=[], n_mistakes=len(kept), dataset=None)
+    old, new = (open_corpus(files(), version.path) for version in (before, after))
+    now = old.places_in(new)
+    shown = kept[offset : offset + limit]
+    found = [Mistake(**each, **_row(old, new, each["row"], int(now[each["row"]]))) for each in shown]
+    return Mistakes(mistakes=found, n_mistakes=len(kept), dataset=dataset.name, dataset_version=before.number)
+
+
+def _row(old: Corpus, new: Corpus, row: int, now: int) -> dict[str, Any]:
+    """What the dataset has of a row, whose number in its newest version is ``now``; negative if it was deleted."""
+    labels = old.names(row)
+    known = {"labels": labels, "deleted": now < 0, **dataset_rows.content(old, row)}
+    later = labels if now < 0 else new.names(now)
+    return {**known, "corrected": later if set(later) != set(labels) else None}

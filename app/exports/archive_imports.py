@@ -32,9 +32,9 @@ from app.storable_text import parse_json
 from app.store import tables
 from app.store.db import new_id, reading, writing
 from app.store.disk_space import writing_to
-from app.store.files import MANIFEST, Files, Upload, files, sync_folder
+from app.store.files import MANIFEST, Files, Upload, files
 from app.store.lookup import by_id
-from solvers.core.artefact_files import read_array
+from solvers.core.artefact_files import read_array, sync_folder
 from solvers.core.stored_models import ModelError
 
 MAX_MEMBERS = 10_000

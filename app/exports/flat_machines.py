@@ -1,13 +1,18 @@
-"""Versions that are one linear machine of a flat list of classes on given numbers, as other libraries have them."""
+"""Versions that are one linear machine of a flat list of classes on given numbers, and their files for skops."""
 
+import importlib
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.errors import InvalidInput, Item
+from app.errors import InvalidInput, Item, Unavailable
 from app.features.base import OF_TEXTS, Features
 from solvers.core.model import Model
+
+SKOPS = "skops.io"
+MOST_SKOPS_BYTES = 1 << 31
 
 
 class Scaling(NamedTuple):
@@ -27,11 +32,8 @@ class FlatMachine:
         Which of the ``n_given`` features are used.
     W : float32 array, shape (n_rows, n_classes)
     intercept : float32 array, shape (n_classes,)
-    classes : tuple of str
-    n_given : int
     pooled : bool
         Answers are the logarithms of the softmax of the scores.
-    scaling : Scaling, optional
     """
 
     columns: Any
@@ -91,3 +93,58 @@ def flat_machine(model: Model, features: Features, format: str, most_bytes: int)
     return FlatMachine(
         columns, W, intercept.astype(np.float32), tuple(model.classes), features.n_given, pooled, scaling
     )
+
+
+def skops_model(model: Model, features: Features) -> bytes:
+    """A fitted ``LinearSVC`` with the version's weights, as ``skops.io.load`` reads it.
+
+    Where the version scales numbers, it is the last step of a ``Pipeline`` behind a ``StandardScaler`` that does.
+    ``decision_function`` gives the scores before any softmax; of two classes the second's less the first's, as
+    scikit-learn has it.
+
+    Raises
+    ------
+    InvalidInput
+        The version is none that :func:`flat_machine` takes.
+    Unavailable
+        The package skops is not installed here.
+    """
+    # it takes a second to load, and the API does without it
+    from sklearn.svm import LinearSVC
+
+    machine = flat_machine(model, features, "skops", MOST_SKOPS_BYTES)
+    # scikit-learn wants classes in their order
+    order = np.argsort(np.array(machine.classes))
+    coef = np.zeros((len(order), machine.n_given), np.float32)
+    coef[:, machine.columns] = machine.W.T[order]
+    intercept = machine.intercept[order]
+    if len(order) == 2:
+        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    estimator = LinearSVC()
+    estimator.classes_ = np.array(machine.classes)[order]
+    estimator.coef_, estimator.intercept_ = coef, intercept
+    estimator.n_features_in_, estimator.n_iter_ = machine.n_given, 0
+    content: bytes = optional_module(SKOPS, "skops").dumps(
+        estimator if machine.scaling is None else _behind_scaling(machine, estimator)
+    )
+    return content
+
+
+def _behind_scaling(machine: FlatMachine, estimator: Any) -> Any:
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    assert machine.scaling is not None
+    scaler = StandardScaler()
+    scaler.mean_, scaler.scale_ = np.zeros(machine.n_given), np.ones(machine.n_given)
+    scaler.mean_[machine.columns], scaler.scale_[machine.columns] = machine.scaling
+    scaler.var_, scaler.n_features_in_ = scaler.scale_**2, machine.n_given
+    return Pipeline([("scaler", scaler), ("classifier", estimator)])
+
+
+def optional_module(name: str, package: str) -> ModuleType:
+    """The module of a package that the API does without; raises Unavailable where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise Unavailable(f"The service lacks the package {package}: pip install 'polymargin[{package}]'.") from None

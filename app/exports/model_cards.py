@@ -20,7 +20,6 @@ def model_card(version: ModelVersion, features: str, kind: str, about: ModelAbou
 
     Parameters
     ----------
-    version : ModelVersion
     features : str
         "text", "named_text", "sparse", "scaled", "table" or "named_table".
     kind : str

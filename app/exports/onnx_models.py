@@ -1,12 +1,10 @@
 """ONNX graphs of linear machines on given features: a dense matrix in, labels and scores out."""
 
-import importlib
 from types import ModuleType
 
 import numpy as np
 
-from app.errors import Unavailable
-from app.exports.flat_machines import FlatMachine, flat_machine
+from app.exports.flat_machines import FlatMachine, flat_machine, optional_module
 from app.features.base import Features
 from app.models.schemas import ModelVersion
 from solvers.core.model import Model
@@ -29,7 +27,7 @@ def onnx_model(version: ModelVersion, model: Model, features: Features) -> bytes
     """
     # first: if no graph can hold the version, there is no use in installing the package
     machine = flat_machine(model, features, "ONNX", MOST_BYTES)
-    return _graph(_onnx(), version, machine)
+    return _graph(optional_module(PACKAGE, "onnx"), version, machine)
 
 
 def _graph(onnx: ModuleType, version: ModelVersion, machine: FlatMachine) -> bytes:
@@ -82,10 +80,3 @@ def _graph(onnx: ModuleType, version: ModelVersion, machine: FlatMachine) -> byt
     onnx.checker.check_model(made)
     content: bytes = made.SerializeToString()
     return content
-
-
-def _onnx() -> ModuleType:
-    try:
-        return importlib.import_module(PACKAGE)
-    except ImportError:
-        raise Unavailable("The service lacks the package onnx: pip install 'polymargin[onnx]'.") from None

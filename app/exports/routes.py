@@ -10,9 +10,9 @@ from app.access.authentication import ADMIN, VIEWER
 from app.datasets import upload_routes as uploads
 from app.datasets.upload_routes import Received, Replay
 from app.exports import archive_imports, archives
+from app.exports.flat_machines import skops_model
 from app.exports.onnx_models import onnx_model
 from app.exports.schemas import BYTES_TYPE, MEDIA_TYPE, ExportFormat
-from app.exports.skops_models import skops_model
 from app.http.parameters import ARCHIVES, INSTALLATION, V1, Db, Number, Once, Ref, point_to
 from app.http.problems import responses
 from app.models import service as models

@@ -9,8 +9,6 @@ A linear machine that is regularised by the squares of its weights, without an i
 language alone: its weights are those of the languages side by side, for no row has terms that two languages share.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

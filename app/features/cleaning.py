@@ -69,13 +69,8 @@ class Cleaned:
 
     Parameters
     ----------
-    text : str
     sources : collection of {"html", "pdf"}
         Where the text comes from; of both, tags are removed first.
-
-    Attributes
-    ----------
-    text : str
     """
 
     def __init__(self, text: str, sources: Collection[str]) -> None:
@@ -344,7 +339,6 @@ _wrapped = re.compile(rf"(?<=\S)[^\S\n]*+\n[^\S\n]*+(?=({_letter}))")
 
 
 def _wrapped_lines(text: str) -> Iterator[Change]:
-    """A line that goes on with a small letter is the same sentence."""
     for match in _wrapped.finditer(text):
         if match[1].islower():
             yield Change(*match.span(), " ", _BREAKS)

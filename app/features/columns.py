@@ -208,7 +208,6 @@ class SparseFeatures:
         return _sorted_row(np.array([ids[name] for name in features], np.int32), _finite(list(features.values())))
 
     def _in_own_form(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Values by the names that the features have."""
         if all(name in self._ids or name in self._list_widths for name in given):
             return given
         own = found_as(given, {*self._ids, *self._list_widths})

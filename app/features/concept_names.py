@@ -72,7 +72,6 @@ class ConceptNames:
         Of the texts.
     fields : sequence of str
         The names of a row's fields; empty if it has one text.
-    lexicon : Lexicon
     shown : list of str
         How each concept is called in explanations.
     """
@@ -179,7 +178,6 @@ class ConceptNames:
         return {at: sorted(here) for at in indices if (here := places.get(at // N_COLUMNS))}
 
     def _placed(self, texts: Sequence[str]) -> tuple[Matches, list[tuple[int, int]]]:
-        """The names in texts, and the places of their words."""
         words, spans, sentence = _Words(), list[tuple[int, int]](), 0
         begins = np.cumsum([0, *(len(text) + 1 if text else 0 for text in texts)]).tolist()
         for field, columns in enumerate(self._columns):

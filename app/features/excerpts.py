@@ -27,7 +27,6 @@ class Excerpt(NamedTuple):
 
     Attributes
     ----------
-    text : str
     parts : list of (int, int)
         Beginning and end of each part in the cleaned text.
     cleaned : Cleaned
@@ -87,7 +86,6 @@ def split_text(text: Text, fields: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sentences(text: str, end: int) -> list[tuple[int, int]]:
-    """Beginning and end of each sentence."""
     found, at = [], 0
     for gap in _between_sentences.finditer(text, 0, end):
         found.append((at, gap.start()))

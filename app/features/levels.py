@@ -24,7 +24,6 @@ class CategoryLevels:
 
     Parameters
     ----------
-    columns : sequence of str
     names : sequence of str
         Of the levels that have a feature of their own, ``column=level``.
     folded : bool array, shape (n_columns,)

@@ -1,7 +1,5 @@
 """Fitted features from what was saved of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

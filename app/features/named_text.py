@@ -34,7 +34,6 @@ class _WithNames(Generic[_Features]):
     Parameters
     ----------
     terms : TextFeatures or TableFeatures
-    names : ConceptNames
     """
 
     def __init__(self, terms: _Features, names: ConceptNames) -> None:
@@ -152,8 +151,6 @@ class NamedTextFeatures(_WithNames[TextFeatures]):
         ----------
         texts : iterable of str
             Read twice.
-        params : TextRecipe
-        names : iterable of ConceptName
         shown : sequence of str
             One for each concept.
 

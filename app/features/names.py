@@ -1,7 +1,5 @@
 """Lists of names as two arrays and back, and names of the elements of a column of lists: `v.0`, `v.1` and so on."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import pairwise

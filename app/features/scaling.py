@@ -28,7 +28,6 @@ class NumberScaling:
 
     Parameters
     ----------
-    recipe : ColumnRecipe
     fill, centre, scale : float64 arrays, shape (n_columns,)
     marked : bool array, shape (n_columns,)
     lists : int64 array, shape (n_columns,), optional

@@ -4,8 +4,6 @@ English has scikit-learn's list, which its users expect, and which has fewer wor
 languages have those of stopwords-iso.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

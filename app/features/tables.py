@@ -58,15 +58,12 @@ class TableFeatures:
 
         Parameters
         ----------
-        columns : TableColumns
         names : sequence of str
             Of the columns of X.
         X : csr_matrix, shape (n, n_columns)
             Numbers, NaN where one is missing, and then a 1 for the level of each category.
         texts : iterable of str, or None
             Where the recipe has fields, of sequences of str: of each row a text for each of `columns.texts`.
-        recipe : ColumnRecipe
-        text_recipe : TextRecipe
 
         Raises
         ------
@@ -274,7 +271,6 @@ class TableFeatures:
         ----------
         X : csr_matrix
             As for `fit`, of columns with these names, in any order.
-        names : sequence of str
         texts : iterable of str, or None
 
         Raises
@@ -354,7 +350,6 @@ class TableFeatures:
         return made
 
     def _forms(self, names: Sequence[str]) -> list[str]:
-        """The levels among a dataset's names as this model has them."""
         if self._columns.types:
             return _canonical(self._columns, names)
         # a model of before reads values as they are written, and datasets have them in their canonical forms by now

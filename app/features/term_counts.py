@@ -78,7 +78,6 @@ def _counted(texts: Sequence[str], columns: TermColumns) -> csr_matrix[np.float6
 
 
 def _found_all(texts: Sequence[str], columns: LanguageColumns) -> tuple[Indices, Indices]:
-    """The text and the column of each term."""
     ascii = np.fromiter(map(columns.ascii_alike, texts), bool, len(texts))
     rows, found = _of_ascii([texts[at] for at in np.flatnonzero(ascii).tolist()], columns)
     all_rows, all_found = [np.flatnonzero(ascii)[rows]], [found]
@@ -103,7 +102,6 @@ def _summed(row: Indices, column: Indices, n_rows: int) -> csr_matrix[np.float64
 
 
 def _of_ascii(texts: Sequence[str], columns: LanguageColumns) -> tuple[Indices, Indices]:
-    """The text and the column of each term."""
     data = "".join(texts).encode().translate(_LOWERED if columns.lowercase else _AS_WRITTEN)
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     cut = pc.ascii_split_whitespace(
@@ -138,7 +136,6 @@ def _of_ascii(texts: Sequence[str], columns: LanguageColumns) -> tuple[Indices, 
 
 
 def _found(terms: Sequence[str | None], columns: LanguageColumns) -> Indices:
-    """The column of each term, -1 where it has none."""
     there = np.array([term is not None for term in terms], dtype=bool)
     found = np.full(len(terms), -1, dtype=np.int64)
     found[there] = [-1 if at is None else at for at in map(columns.find, (term for term in terms if term is not None))]

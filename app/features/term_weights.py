@@ -32,7 +32,6 @@ class TermWeights:
 
     Parameters
     ----------
-    recipe : TextRecipe
     idf : float64 array, shape (n_terms,) or, with `found`, (n_found + 1,)
     mean_length : float64 array, shape (1,), optional
         Of the texts that BM25 was fitted on; other weights need none.
@@ -68,7 +67,6 @@ class TermWeights:
 
         Parameters
         ----------
-        recipe : TextRecipe
         counts : csr_matrix, shape (n_texts, n_terms)
         in_texts : int64 array, shape (n_terms,) or (n_found,)
             In how many texts each term is.

@@ -3,8 +3,6 @@
 Scripts without blanks have runs of characters in the place of words. These join in no run of words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import cast
@@ -66,7 +64,6 @@ class TermColumns:
 
     Parameters
     ----------
-    params : TextRecipe
     find : callable
         A term's column, or None to leave it out.
     """

@@ -48,10 +48,8 @@ class TextFeatures:
 
     Parameters
     ----------
-    params : TextRecipe
     vocabulary : list of str, or None
         The terms, sorted; None where they are hashed.
-    weights : TermWeights
     columns : sequence of str
         The text columns of a row, of which those that are not among the recipe's fields have the weight 1. Empty where
         a row has one text.

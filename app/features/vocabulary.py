@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from app.datasets.recipe_schemas import TextRecipe, default_recipe
 from app.features.concept_names import ConceptName
 from app.features.named_text import NamedTextFeatures
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.parsing import parse_hierarchy
+from app.formats.hierarchies.source import Bounds
 from app.formats.hierarchies.vocabulary import Label, names_in
 from app.formats.plain_file import plain_file
 from app.hierarchies.formats import format_by_name

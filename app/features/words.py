@@ -4,8 +4,6 @@
 then stems, by Snowball's rules of a language, or lemmas, by simplemma's dictionaries, take the words' places.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from functools import lru_cache

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from app.predictions.codes import Code
+from app.predictions.inspection import Code
 from app.predictions.inspection_schemas import Drift
 from solvers.output_codes import codes
 

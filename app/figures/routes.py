@@ -16,11 +16,11 @@ from app.figures.images import Draw, Format
 from app.figures.trial_charts import TrialChart
 from app.http.parameters import V1, Db
 from app.http.problems import responses
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs import tunings
 from app.models import service as models
-from app.predictions import codes, thresholds
+from app.predictions import inspection
 from app.predictions.drift import of_version
 from app.predictions.model_cache import ModelCache
 from app.predictions.routes import Days
@@ -48,7 +48,7 @@ def _draws(path: str, *faults: int) -> Callable[[Callable[..., Response]], Calla
 @_draws("/code", 401, 404, 409, 422, 503)
 def draw_code(request: Request, model: _Model, version: _Version, format: _Format = "svg") -> Response:
     """Draw the output code of a model version as a heat map, with the distances between its rows and its columns."""
-    code = codes.of_version(request.app.state.models, request.state.key.workspace, model, version)
+    code = inspection.code_of(request.app.state.models, request.state.key.workspace, model, version)
     return _picture(figures.code_heat_map(code), format)
 
 
@@ -73,7 +73,7 @@ def draw_job(
     format: _Format = "svg",
 ) -> Response:
     """Draw the convergence of a training job, or the trials of a model selection; the first 10,000 steps."""
-    steps = job_steps.steps(session, job, limit=job_steps.MAX_STEPS).steps
+    steps = job_logs.steps(session, job, limit=job_logs.MAX_STEPS).steps
     draw = charts.trials if of == "trials" else charts.convergence
     return _picture(draw(jobs.get(session, job), steps), format)
 
@@ -129,7 +129,7 @@ def draw_path(session: Db, model: _Model, version: _Version, format: _Format = "
 @_draws("/thresholds", 401, 404, 409, 422, 503)
 def draw_thresholds(request: Request, model: _Model, version: _Version, format: _Format = "svg") -> Response:
     """Draw precision against coverage of a version with probabilities."""
-    curve = thresholds.of_version(request.app.state.models, request.state.key.workspace, model, version)
+    curve = inspection.threshold_curve(request.app.state.models, request.state.key.workspace, model, version)
     return _picture(charts.precision_by_coverage(curve), format)
 
 

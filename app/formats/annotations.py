@@ -10,8 +10,6 @@ Annotations that were cancelled do not count, and Label Studio's ground truth al
 annotators disagree, the record is refused. Rows have one label each if all have exactly one, otherwise sets.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +26,7 @@ from app.formats.json_array import array_records, begins_array
 from app.formats.json_columns import RefusedError, joined_texts, type_name
 from app.formats.label_sets import LabelSets
 from app.formats.table import Parsed, Problems, row_error, shorten
-from app.formats.text_blob import TextBlob
+from app.formats.text_rows import TextBlob
 from app.formats.window import BOM, MAX_RECORD_BYTES, NOT_UTF8, Window
 
 _BLOCK_ROWS = 1 << 14
@@ -377,7 +375,6 @@ def _flat_choices(value: Any, question: str, strings: bool) -> list[str] | None:
 
 
 def _argilla_answers(record: Record) -> list[dict[str, list[str]]]:
-    """Answers in Argilla's records, one mapping an annotator."""
     responses = record.get("responses") or {}
     if not isinstance(responses, dict):
         raise RefusedError(f"{type_name(responses)}, expected an object of questions", "responses")
@@ -394,7 +391,6 @@ def _argilla_answers(record: Record) -> list[dict[str, list[str]]]:
 
 
 def _names(value: Any, question: str) -> list[str]:
-    """One or several labels."""
     names = value if isinstance(value, list) else [value]
     wrong = next((each for each in names if not isinstance(each, str | int)), None)
     if wrong is not None or None in names:

@@ -8,8 +8,6 @@ Mulan the XML names the labels, which are attributes of 0 and 1 in the ARFF file
 XML's name is read.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Sequence
@@ -188,6 +186,5 @@ class _Labels(ContentHandler):
         self.names: dict[str, None] = {}
 
     def startElement(self, name: str, attrs: Any) -> None:  # noqa: N802
-        """An element begins."""
         if name.rpartition(":")[2] == "label" and attrs.get("name", "").strip():
             self.names[attrs["name"].strip()] = None

@@ -3,8 +3,6 @@
 Nothing is unpacked to a name of the archive's choosing. Sizes are checked before anything is read.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -105,7 +103,6 @@ def _zip_sizes(archive: zipfile.ZipFile, most: MostUnpacked, path: Path) -> dict
 
 
 def _tar_sizes(file: BinaryIO) -> tuple[dict[str, int], dict[str, int]]:
-    """Sizes of the files and where each begins."""
     sizes: dict[str, int] = {}
     places: dict[str, int] = {}
     total = os.fstat(file.fileno()).st_size

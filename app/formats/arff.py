@@ -7,8 +7,6 @@ attributes are labels. A class of Clus is a path (`01/02`) or, where the attribu
 of them, with `@` between. `?` is a missing value. In sparse rows what is not written is 0, or the first nominal value.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -21,14 +19,14 @@ import numpy.typing as npt
 
 from app.datasets.schemas import ImportOptions
 from app.formats.categories import Categories
-from app.formats.columns import Columns, indicator_columns
+from app.formats.columns import Columns, indicator_columns, kind_of
 from app.formats.indicator_columns import with_indicator_labels
 from app.formats.json_columns import RefusedError
 from app.formats.label_sets import LabelSets, build_labels
 from app.formats.labels import Labels, repeated_name
 from app.formats.matrix import Rows
-from app.formats.table import Kind, Parsed, Problems, row_error, shorten
-from app.formats.text_blob import TextBlob, joined_rows
+from app.formats.table import Parsed, Problems, row_error, shorten
+from app.formats.text_rows import TextBlob, joined_rows
 from app.formats.weights import Weights
 from app.formats.window import NOT_UTF8, Window
 from app.values import normalized
@@ -211,47 +209,39 @@ def _cells(text: str) -> list[_Cell]:
             return cells
 
 
-class _Roles:
-    """What each attribute is to the dataset."""
-
-    def __init__(self, header: Header, options: ImportOptions) -> None:
-        self.attributes = header.attributes
-        names = [each.name for each in header.attributes]
-        place = {name: at for at, name in enumerate(names)}
-        for wanted in (*options.ignore_columns, *options.text_columns, *filter(None, [options.id_column])):
-            if wanted not in place:
-                raise row_error(header.line, f"no attribute '{shorten(wanted)}' among the {len(names)} of the header")
-        ignored = {place[name] for name in options.ignore_columns}
-        self.left_out = dict.fromkeys(options.ignore_columns, "ignored")
-        self.marks = _meka_labels(header) if not options.unlabelled else []
-        by_options = bool(indicator_columns(names, options))
-        self.label = None if self.marks or by_options or options.unlabelled else _label(header, options)
-        keys = [at for at, each in enumerate(header.attributes) if each.kind == "key" and at not in ignored]
-        self.id = place[options.id_column] if options.id_column is not None else (keys[0] if keys else None)
-        free = [at for at in range(len(names)) if at not in ignored | {self.label, self.id}]
-        self.texts = [place[name] for name in options.text_columns] or self._only(free, "string")
-        free = [at for at in free if at not in self.texts]
-        self.numbers = self._only(free, "number")
-        self.categories = self._only(free, "nominal")
-        wrong = next((at for at in free if header.attributes[at].kind in ("date", "key", "hierarchical")), None)
-        if wrong is not None:
-            each = header.attributes[wrong]
+def _columns(header: Header, options: ImportOptions, marks: Sequence[str]) -> Columns:
+    """What each attribute is to the dataset; ``marks`` are the labels that Meka's ``-C`` specifies."""
+    attributes = header.attributes
+    names = [each.name for each in attributes]
+    place = {name: at for at, name in enumerate(names)}
+    for wanted in (*options.ignore_columns, *options.text_columns, *filter(None, [options.id_column])):
+        if wanted not in place:
+            raise row_error(header.line, f"no attribute '{shorten(wanted)}' among the {len(names)} of the header")
+    ignored = {place[name] for name in options.ignore_columns}
+    without_column = marks or indicator_columns(names, options) or options.unlabelled
+    label = None if without_column else _label(header, options)
+    keys = [at for at, each in enumerate(attributes) if each.kind == "key" and at not in ignored]
+    id = place[options.id_column] if options.id_column is not None else (keys[0] if keys else None)
+    free = [at for at in range(len(names)) if at not in ignored | {label, id}]
+    texts = [place[name] for name in options.text_columns]
+    texts = texts or [at for at in free if attributes[at].kind == "string"]
+    free = [at for at in free if at not in texts]
+    numbers = [at for at in free if attributes[at].kind == "number"]
+    categories = [at for at in free if attributes[at].kind == "nominal"]
+    for at in free:
+        each = attributes[at]
+        if each.kind in ("date", "key", "hierarchical"):
             detail = f"an attribute of type {each.kind} is no feature (leave it out with ignore_columns)"
             raise row_error(each.line, detail, each.name)
-        wrong = next((at for at in self.categories if "=" in names[at]), None)
-        if wrong is not None:
-            detail = f"the category '{shorten(names[wrong])}' has an equals sign in its name"
-            raise row_error(header.attributes[wrong].line, detail, names[wrong])
-        if not (self.texts or self.numbers or self.categories):
-            raise row_error(header.line, "found no attribute besides the label")
-        mixed = self.categories or (self.texts and self.numbers) or (self.numbers and options.missing == "keep")
-        kind: Kind = "table" if mixed else "text" if self.texts else "sparse"
-        self.columns = Columns(
-            names, self.label, None, None, self.id, self.texts, self.numbers, self.categories, self.left_out, kind
-        )
-
-    def _only(self, places: Sequence[int], kind: str) -> list[int]:
-        return [at for at in places if self.attributes[at].kind == kind]
+    for at in categories:
+        if "=" in names[at]:
+            detail = f"the category '{shorten(names[at])}' has an equals sign in its name"
+            raise row_error(attributes[at].line, detail, names[at])
+    if not (texts or numbers or categories):
+        raise row_error(header.line, "found no attribute besides the label")
+    left_out = dict.fromkeys(options.ignore_columns, "ignored")
+    kind = kind_of(texts, numbers, categories, options)
+    return Columns(names, label, None, None, id, texts, numbers, categories, left_out, kind)
 
 
 def _label(header: Header, options: ImportOptions) -> int:
@@ -284,9 +274,10 @@ class _Reader:
     """Rows as they come; blocks of them are moved into arrays."""
 
     def __init__(self, header: Header, options: ImportOptions) -> None:
-        self._roles, self._options = _Roles(header, options), options
+        self._marks = [] if options.unlabelled else _meka_labels(header)
+        self._columns, self._options = _columns(header, options, self._marks), options
         self._attributes = header.attributes
-        roles, label = self._roles, self._roles.label
+        columns, label = self._columns, self._columns.label
         self._values = [frozenset(each.values) for each in header.attributes]
         self._first = [each.values[0] if each.kind == "nominal" and each.values else "" for each in header.attributes]
         self._classes = frozenset[str]()
@@ -295,10 +286,10 @@ class _Reader:
             self._classes = _classes(header.attributes[label].values)
         sets = self._tree or label is None
         self._labels: Labels | LabelSets = LabelSets() if sets else Labels(options.without_label != "refuse")
-        self._categories = Categories([header.attributes[at].name for at in roles.categories], options)
+        self._categories = Categories([header.attributes[at].name for at in columns.categories], options)
         self._rows, self._texts, self._ids, self._weights = Rows(), TextBlob(), TextBlob(), Weights("weight")
         self._problems = Problems()
-        self._number_of = {at: number for number, at in enumerate(roles.numbers)}
+        self._number_of = {at: number for number, at in enumerate(columns.numeric)}
         self._n_rows, self._weighed = 0, False
         self._begin_block()
 
@@ -307,7 +298,7 @@ class _Reader:
         self._indices: list[int] = []
         self._numbers: list[float] = []
         self._lengths: list[int] = []
-        self._levels: list[list[str]] = [[] for _ in self._roles.categories]
+        self._levels: list[list[str]] = [[] for _ in self._columns.categories]
         self._names: list[str] = []
         self._sets: list[list[str]] = []
         self._pieces: list[list[bytes]] = []
@@ -329,13 +320,13 @@ class _Reader:
         cells = self._sparse(text) if text.startswith("{") else dict(enumerate(_cells(text)))
         if not text.startswith("{") and len(cells) != len(self._attributes):
             raise RefusedError(f"{len(cells)} values; expected {len(self._attributes)}, one per attribute")
-        roles = self._roles
+        columns = self._columns
         entries = [(self._number_of[at], self._number(at, cell)) for at, cell in cells.items() if at in self._number_of]
-        levels = [self._level(at, cells.get(at)) for at in roles.categories]
-        texts = [self._text(cells.get(at)) for at in roles.texts]
-        label = "" if roles.label is None else self._label(roles.label, cells.get(roles.label))
+        levels = [self._level(at, cells.get(at)) for at in columns.categories]
+        texts = [self._text(cells.get(at)) for at in columns.texts]
+        label = "" if columns.label is None else self._label(columns.label, cells.get(columns.label))
         classes = self._path_set(label) if self._tree else []
-        id = "" if roles.id is None else self._text(cells.get(roles.id))
+        id = "" if columns.id is None else self._text(cells.get(columns.id))
         for number, value in entries:
             if value != 0:
                 self._indices.append(number)
@@ -416,9 +407,9 @@ class _Reader:
         names = [name.strip() for name in label.split("@")] if label else []
         wrong = next((name for name in names if name not in self._classes), None)
         if wrong is not None:
-            assert self._roles.label is not None
+            assert self._columns.label is not None
             detail = f"the class '{shorten(wrong)}' is not in the hierarchy of the header"
-            raise RefusedError(detail, self._attributes[self._roles.label].name)
+            raise RefusedError(detail, self._attributes[self._columns.label].name)
         return names
 
     def _flush(self) -> None:
@@ -443,9 +434,9 @@ class _Reader:
         self._problems.raise_if_any()
         if self._n_rows == 0:
             raise row_error(1, "the file has a header but no rows")
-        roles, columns = self._roles, self._roles.columns
+        columns = self._columns
         labels, y, indptr = build_labels(self._labels)
-        names = [self._attributes[at].name for at in roles.numbers]
+        names = [self._attributes[at].name for at in columns.numeric]
         X, feature_names = None, None
         if columns.kind != "text":
             X, feature_names = self._categories.beside(self._rows.build(len(names)), names)
@@ -454,15 +445,15 @@ class _Reader:
             labels,
             y,
             X=X,
-            texts=self._texts.build() if roles.texts else None,
+            texts=self._texts.build() if columns.texts else None,
             feature_names=feature_names,
             weights=self._weights.build() if self._weighed else None,
             label_indptr=indptr,
             columns=columns.reported(names, self._options, self._categories.types()),
-            ids=None if roles.id is None else self._ids.build(),
+            ids=None if columns.id is None else self._ids.build(),
         )
-        if roles.marks:
-            return with_indicator_labels(parsed, self._options.model_copy(update={"label_columns": tuple(roles.marks)}))
+        if self._marks:
+            return with_indicator_labels(parsed, self._options.model_copy(update={"label_columns": tuple(self._marks)}))
         return parsed
 
 
@@ -478,7 +469,6 @@ def _classes(declared: Sequence[str]) -> frozenset[str]:
 
 
 def _weighed(text: str) -> tuple[str, float | None]:
-    """A row without the weight at its end, in braces."""
     found = _WEIGHT.search(text) if text.endswith("}") else None
     if found is None:
         return text, None

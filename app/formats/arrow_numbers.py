@@ -1,4 +1,8 @@
-"""The numeric columns of an Arrow table as a sparse matrix."""
+"""The numeric columns of an Arrow table as a sparse matrix, and the memory that its rows need once they are read.
+
+The table's own size does not show that memory. A value of a dictionary is there once for all rows that have it, and so
+may be the text that many views show; lists of no elements take no bytes at all.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,15 @@ from scipy.sparse import csr_matrix
 
 from app.formats.columns import Columns
 from app.formats.labels import repeated_name
-from app.formats.list_lengths import ListLengths
 from app.formats.matrix import MAX_INDEX, Rows
+from app.formats.row_groups import ListLengths
 from app.formats.table import FormatError, Problems, row_error, shorten
 
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _PAIRS = ["indices", "values"]
 _MOST_FEATURES = 10_000_000
+# of each row at least: its label, and where it begins
+_ROW_BYTES = 8
 
 
 class Numbers:
@@ -177,3 +183,29 @@ def floats(column: pa.Array) -> npt.NDArray[np.float64]:
     elif pa.types.is_decimal(column.type):
         column = column.cast(pa.string())  # the cast to floats itself misses the nearest one
     return np.array(column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False))
+
+
+def bytes_read(batch: pa.RecordBatch) -> int:
+    """Bytes of all values of a batch, each counted as often as rows have it."""
+    return sum(map(_column_bytes, batch.columns), _ROW_BYTES * int(batch.num_rows))
+
+
+def _column_bytes(column: pa.Array) -> int:
+    type = column.type
+    if any(test(type) for test in _LISTS):
+        return _ROW_BYTES * len(column) + _column_bytes(column.flatten())
+    if pa.types.is_dictionary(type):
+        lengths = _lengths(column.dictionary)
+        return int(column.nbytes if lengths is None else pc.sum(lengths.take(column.indices)).as_py() or 0)
+    lengths = _lengths(column) if pa.types.is_string_view(type) else None
+    return int(column.nbytes if lengths is None else pc.sum(lengths).as_py() or 0)
+
+
+def _lengths(texts: pa.Array) -> pa.Array | None:
+    """Bytes of each text; None of what is none."""
+    if pa.types.is_string_view(texts.type):
+        views: npt.NDArray[np.int32] = np.frombuffer(texts.buffers()[1], np.int32)  # four a view, the length first
+        return pa.array(views[::4][texts.offset : texts.offset + len(texts)].astype(np.int64))
+    if pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type):
+        return pc.binary_length(texts).cast(pa.int64())
+    return None

@@ -7,8 +7,6 @@ rows. Rows are counted from 1. A missing text is an empty one, a missing label o
 category is one unless the options let it be missing.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -24,15 +22,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from app.datasets.schemas import ImportOptions
-from app.formats.arrow_numbers import Numbers, floats, is_number
-from app.formats.arrow_sizes import bytes_read
+from app.formats.arrow_numbers import Numbers, bytes_read, floats, is_number
 from app.formats.categories import Categories
 from app.formats.columns import Columns, find_columns, with_lists
 from app.formats.label_sets import LabelSets, build_labels
 from app.formats.labels import Labels, Splits, repeated_name
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import Parsed, Problems, row_error, shorten
-from app.formats.text_blob import TextBlob, joined
+from app.formats.text_rows import TextBlob, joined
 from app.formats.weights import Weights
 from app.values import canonical, normalized, written
 
@@ -346,7 +343,6 @@ def blocks_of_arrow(
 
 
 def _opened(source: Any) -> Any:
-    """A reader of a file or a stream of Arrow."""
     whole = source.read(6) == b"ARROW1"
     source.seek(0)
     return pa.ipc.open_file(source) if whole else pa.ipc.open_stream(source)

@@ -5,8 +5,6 @@ label is the address of a value if it has one, else its text: `subject$id` reads
 alone, and `subject@de` texts in a language.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

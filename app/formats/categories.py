@@ -21,7 +21,6 @@ class Categories:
 
     Parameters
     ----------
-    columns : sequence of str
     options : ImportOptions
         Whether a level may be missing, what also says that it is, and the types of columns that are known.
     """

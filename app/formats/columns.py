@@ -1,7 +1,5 @@
 """Roles of a table's columns, for any format."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -9,7 +7,7 @@ from difflib import get_close_matches
 from app.datasets.recipe_schemas import TableColumns
 from app.datasets.schemas import ImportOptions
 from app.features.names import list_widths
-from app.formats.table import Kind, row_error, shorten
+from app.formats.table import FormatError, Kind, row_error, shorten
 from app.plurals import counted
 from app.values import ColumnType
 
@@ -27,10 +25,8 @@ class Columns:
         Of all columns of the file.
     label : int or None
         None of rows without labels.
-    split, weight, id : int or None
     texts : list of int
         Joined to the row's text, in this order.
-    numeric, categories : list of int
     left_out : dict of str to str
         Names of columns that are not read, and why.
     kind : "text", "sparse" or "table"
@@ -57,7 +53,6 @@ class Columns:
         ----------
         numbers : sequence of str
             Names of the features that are numbers.
-        options : ImportOptions
         types : mapping of str to str
             Of the categories.
         """
@@ -82,8 +77,6 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
 
     Parameters
     ----------
-    names : sequence of str
-    options : ImportOptions
     hint : str
         What may be wrong where a column is not there, for the message.
 
@@ -99,16 +92,7 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
     indicators = indicator_columns(names, options)
     for wanted in [*named_columns(options), *(name for name in options.label_columns if not name.endswith("*"))]:
         if wanted not in place:
-            shown = ", ".join(f"'{shorten(name)}'" for name in names[:5]) + (", ..." if len(names) > 5 else "")
-            detail = f"no column '{shorten(wanted)}' among the {len(names)} columns of the header ({shown}){hint}"
-            if alike := get_close_matches(wanted, names, 1, _ALIKE):
-                detail += f"; did you mean '{shorten(alike[0])}'?"
-            if wanted == ImportOptions.model_fields["label_column"].default and not hint:
-                detail += (
-                    "; pass label_column to name the label column, or unlabelled=true for rows without labels; if the "
-                    "first line is a row, write the columns' names before it"
-                )
-            raise row_error(1, detail)
+            raise _missing(wanted, names, hint)
     label = None if options.unlabelled else place[options.label_column]
     labels = [place[name] for name in indicators]
     weight = place.get(options.weight_column or "")
@@ -143,24 +127,19 @@ def find_columns(names: Sequence[str], options: ImportOptions, hint: str = "") -
         left_out |= {names[at]: "not named" for at in others}
         others = []
     if declared and others:
-        named = ", ".join(f"'{shorten(names[index])}'" for index in others[:3])
-        what = ""
-        if not numbers + categories:
-            are = "is" if len(others) == 1 else "are"
-            what = f"with a text column, only label, split, id and weight columns are allowed; there {are} "
-        detail = (
-            f"{what}{counted(len(others), 'more column')}: {named} (join several texts with text_columns, leave "
-            "columns out with ignore_columns, keep them with number_columns and category_columns, or infer all types "
-            "with infer_columns)"
-        )
-        raise row_error(1, detail, names[others[0]])
+        raise _undeclared([names[at] for at in others], beside_text=not numbers + categories)
     if not declared and not others:
         raise row_error(1, "found neither a text column nor numeric columns besides the label")
     numeric = (numbers if declared else others) + labels
-    mixed = bool(categories or (texts and numeric) or (numeric and options.missing == "keep"))
-    kind: Kind = "table" if mixed else "text" if texts else "sparse"
+    kind = kind_of(texts, numeric, categories, options)
     _check_levels(names, numeric, categories)
     return Columns(list(names), label, split, weight, id, texts, numeric, categories, left_out, kind)
+
+
+def kind_of(texts: Sequence[int], numeric: Sequence[int], categories: Sequence[int], options: ImportOptions) -> Kind:
+    """What columns of these roles make together."""
+    mixed = categories or (texts and numeric) or (numeric and options.missing == "keep")
+    return "table" if mixed else "text" if texts else "sparse"
 
 
 def with_lists(options: ImportOptions, names: Collection[str]) -> ImportOptions:
@@ -193,6 +172,33 @@ def named_columns(options: ImportOptions) -> list[str]:
         *options.number_columns,
         *options.category_columns,
     ]
+
+
+def _missing(wanted: str, names: Sequence[str], hint: str) -> FormatError:
+    """The error of a column that options name and the header lacks."""
+    shown = ", ".join(f"'{shorten(name)}'" for name in names[:5]) + (", ..." if len(names) > 5 else "")
+    detail = f"no column '{shorten(wanted)}' among the {len(names)} columns of the header ({shown}){hint}"
+    if alike := get_close_matches(wanted, names, 1, _ALIKE):
+        detail += f"; did you mean '{shorten(alike[0])}'?"
+    if wanted == ImportOptions.model_fields["label_column"].default and not hint:
+        detail += (
+            "; pass label_column to name the label column, or unlabelled=true for rows without labels; if the "
+            "first line is a row, write the columns' names before it"
+        )
+    return row_error(1, detail)
+
+
+def _undeclared(others: Sequence[str], *, beside_text: bool) -> FormatError:
+    """The error of columns to which options give no role, though they give others one."""
+    named = ", ".join(f"'{shorten(name)}'" for name in others[:3])
+    are = "is" if len(others) == 1 else "are"
+    what = f"with a text column, only label, split, id and weight columns are allowed; there {are} "
+    detail = (
+        f"{what if beside_text else ''}{counted(len(others), 'more column')}: {named} (join several texts with "
+        "text_columns, leave columns out with ignore_columns, keep them with number_columns and category_columns, or "
+        "infer all types with infer_columns)"
+    )
+    return row_error(1, detail, others[0])
 
 
 def _check_once(names: Sequence[str], known: Sequence[int], texts: Sequence[int]) -> None:

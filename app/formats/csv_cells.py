@@ -1,7 +1,5 @@
 """CSV bytes to cells, and cells to numbers or texts: the compiled loops below the CSV parser (RFC 4180)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +29,6 @@ class Records(NamedTuple):
         Line on which each record begins.
     errors : int64 array, shape (<= 10,000, 3)
         Line, code, number of cells found.
-    n_errors : int
     """
 
     consumed: int
@@ -56,7 +53,6 @@ class Numbers(NamedTuple):
         Place in `values`, start, end, record, numeric column of the decimals that are yet to be read.
     errors : int64 array, shape (<= 10,000, 5)
         Record, code, start, end, numeric column.
-    n_errors : int
     """
 
     lengths: npt.NDArray[np.int64]

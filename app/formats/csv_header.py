@@ -1,7 +1,5 @@
 """The header of a CSV or TSV file: its columns, how its cells are written, and what is in them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

@@ -9,8 +9,6 @@ separator, the label cell is cut at it into a set of labels. Texts, numbers and 
 the options name them; numbers and categories may then be missing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +35,7 @@ from app.formats.label_sets import LabelSets, build_labels
 from app.formats.labels import Labels, Splits, distinct
 from app.formats.matrix import Rows
 from app.formats.table import Cause, Parsed, Problems, row_error, shorten
-from app.formats.text_blob import TextBlob, joined
+from app.formats.text_rows import TextBlob, joined
 from app.formats.weights import Weights
 from app.formats.window import NOT_UTF8, Window, as_array
 

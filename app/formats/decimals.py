@@ -5,8 +5,6 @@ most 22 has both parts exact in float64, so one product or quotient rounds corre
 floating point numbers accurately"). The scan does those, and leaves the long ones to Arrow's parser, all at once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa

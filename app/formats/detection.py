@@ -1,7 +1,5 @@
 """Detects the format of a file from its content, and names files that cannot be read."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -6,18 +6,15 @@ Its id is that of the OAI header, else `rdf:about`, else its first identifier. A
 `label`), or its text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-from xml.sax.handler import ContentHandler
 
 from app.datasets.schemas import ImportOptions
 from app.formats.bibliographic import Record, RecordRows, Value, local_name
 from app.formats.table import Parsed, row_error
 from app.formats.window import MAX_RECORD_BYTES
-from app.formats.xml_document import oai_fault, read_xml
+from app.formats.xml_document import LocatedHandler, oai_fault, read_xml
 
 _NAMESPACES = frozenset(
     {"http://purl.org/dc/elements/1.0/", "http://purl.org/dc/elements/1.1/", "http://purl.org/dc/terms/"}
@@ -73,13 +70,12 @@ class _Frame(NamedTuple):
     line: int
 
 
-class _Records(ContentHandler):
+class _Records(LocatedHandler):
     """The records of a document as it goes by."""
 
     def __init__(self, rows: RecordRows) -> None:
         super().__init__()
         self._rows = rows
-        self._where: Any = None
         self._open: list[_Frame] = []
         self._header_id = self._error = ""
         self._record: Record | None = None
@@ -89,16 +85,11 @@ class _Records(ContentHandler):
         self._language, self._node = "", ""
         self._collected: list[str] | None = None
 
-    def setDocumentLocator(self, locator: Any) -> None:  # noqa: N802
-        """Receive the object that knows the current line, before any element."""
-        self._where = locator
-
     def startElementNS(self, name: Name, qname: str | None, attrs: Any) -> None:  # noqa: N802
-        """An element begins."""
         parent = self._open[-1] if self._open else None
         given: Attributes = attrs
         language = given.get((_XML, "lang"), parent.language if parent else "")
-        frame = _Frame(name, given.get((_RDF, "about"), ""), language, self._where.getLineNumber() or 1)
+        frame = _Frame(name, given.get((_RDF, "about"), ""), language, self.line)
         if self._record is None:
             if name[1] == "record":
                 self._header_id = ""
@@ -126,7 +117,6 @@ class _Records(ContentHandler):
                 self._collected, self._language = self._name, language
 
     def characters(self, content: str) -> None:
-        """Text, perhaps not all of it."""
         if self._record is not None or self._collected is not None:
             self._count(len(content))
         if self._record is not None:
@@ -135,7 +125,6 @@ class _Records(ContentHandler):
             self._collected.append(content)
 
     def endElementNS(self, name: Name, qname: str | None) -> None:  # noqa: N802
-        """An element ends."""
         ended = self._open.pop()
         if self._record is None:
             if self._collected is not None:
@@ -177,7 +166,6 @@ class _Records(ContentHandler):
         self._rows.add(record)
 
     def _count(self, n_characters: int) -> None:
-        """Refuse a record that would fill the memory."""
         self._n_characters += n_characters
         if self._n_characters > MAX_RECORD_BYTES:
             line = self._open[-1].line if self._record is None else self._record.line

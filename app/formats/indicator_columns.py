@@ -1,7 +1,5 @@
 """Labels that a table has as columns of 0 and 1, one column a label."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -6,8 +6,6 @@ of names of rows. What does not fit further down in the file is refused there, w
 two ways.
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Mapping, Sequence

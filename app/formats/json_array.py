@@ -1,7 +1,5 @@
 """A file that is one JSON array of objects, read one object at a time."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Generator, Iterator
@@ -44,8 +42,6 @@ def array_elements(window: Window, line: int, begins: str = "{") -> Generator[tu
 
     Parameters
     ----------
-    window : Window
-    line : int
     begins : str
         What elements may begin with: `{` of objects, `[` of arrays.
 

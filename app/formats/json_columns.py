@@ -18,10 +18,10 @@ from app.datasets.schemas import ImportOptions
 from app.formats.categories import Categories
 from app.formats.columns import find_columns
 from app.formats.labels import repeated_name
-from app.formats.list_lengths import ListLengths
 from app.formats.matrix import Rows
+from app.formats.row_groups import ListLengths
 from app.formats.table import Cause, FormatError, Kind, Problems, RowError, Texts, row_error, shorten
-from app.formats.text_blob import TextBlob, joined_rows
+from app.formats.text_rows import TextBlob, joined_rows
 from app.plurals import counted
 from app.values import written
 

@@ -35,7 +35,7 @@ from app.formats.label_sets import LabelSets, build_labels
 from app.formats.labels import Labels, Splits
 from app.formats.matrix import MAX_INDEX, Rows
 from app.formats.table import Kind, Parsed, Problems, row_error, shorten
-from app.formats.text_blob import TextBlob, joined_rows
+from app.formats.text_rows import TextBlob, joined_rows
 from app.formats.weights import Weights
 from app.formats.window import NOT_UTF8, Window
 from app.plurals import counted
@@ -213,17 +213,7 @@ class _Reader:
     def _append(self, row: dict[str, Any], line: int) -> None:
         if self._options is not None:
             self._begin(self._options, row)
-        if self._label_key not in row and not (self._unlabelled or self._may_lack):
-            likely = next(
-                (f"; did you mean label_column={key}?" for key in labels_by_name(list(row)) if key.isidentifier()), ""
-            )
-            detail = f"the key is missing; the row has {_shown_keys(row)}{likely}"
-            raise RefusedError(detail, self._label_key, "no_label")
-        label = [] if self._unlabelled else row.pop(self._label_key, None)
-        if label is None and self._may_lack:
-            label = [] if self._has_sets else ""
-        has_set = type(label) is list
-        names = [text_of_label(name) for name in label] if has_set else [text_of_label(label)]
+        names, has_set = self._take_labels(row)
         has_weight = self._weight_key in row
         if self._must_weigh and not has_weight:
             raise RefusedError("the key is missing", self._weight_key)
@@ -247,21 +237,7 @@ class _Reader:
         if self._text_keys and self._table is None:
             row["text"] = key_texts(row, self._text_keys)
         form = _TABLE if self._table is not None else _form(row)
-        if self._form is None:
-            self._form, self._has_split, self._has_weight, self._has_sets = form, has_split, has_weight, has_set
-        if form != self._form:
-            raise RefusedError(f"the row has {_listed_keys(form)}; rows before it have {_listed_keys(self._form)}")
-        if has_split != self._has_split:
-            raise RefusedError("split is given in some rows but not in others", "split")
-        if has_weight != self._has_weight:
-            raise RefusedError("the weight is given in some rows but not in others", self._weight_key)
-        if has_set != self._has_sets:
-            raise RefusedError(
-                "labels are a list in some rows but not in others: rows before it have "
-                f"{_ONE_OR_LISTS[self._has_sets]}, "
-                'this one has not; write a list in every row, as in ["a"]',
-                self._label_key,
-            )
+        self._require_alike(form, has_split, has_weight, has_set)
         self._append_values(row, form, line)
         self._lines.append(line)
         if has_set:
@@ -271,6 +247,39 @@ class _Reader:
         self._names.append(str(id).encode() if type(id) in (str, int, float) else b"")
         self._split_names.append(split)
         self._row_weights.append(weight)
+
+    def _take_labels(self, row: dict[str, Any]) -> tuple[list[str], bool]:
+        """The labels of a row, whose key is removed, and whether they are a list."""
+        if self._label_key not in row and not (self._unlabelled or self._may_lack):
+            likely = next(
+                (f"; did you mean label_column={key}?" for key in labels_by_name(list(row)) if key.isidentifier()), ""
+            )
+            detail = f"the key is missing; the row has {_shown_keys(row)}{likely}"
+            raise RefusedError(detail, self._label_key, "no_label")
+        label = [] if self._unlabelled else row.pop(self._label_key, None)
+        if label is None and self._may_lack:
+            label = [] if self._has_sets else ""
+        if type(label) is list:
+            return [text_of_label(name) for name in label], True
+        return [text_of_label(label)], False
+
+    def _require_alike(self, form: frozenset[str], has_split: bool, has_weight: bool, has_set: bool) -> None:
+        """Refuse a row that has other things than the first one."""
+        if self._form is None:
+            self._form, self._has_split, self._has_weight, self._has_sets = form, has_split, has_weight, has_set
+        if form != self._form:
+            raise RefusedError(f"the row has {_listed_keys(form)}; rows before it have {_listed_keys(self._form)}")
+        if has_split != self._has_split:
+            raise RefusedError("split is given in some rows but not in others", "split")
+        if has_weight != self._has_weight:
+            raise RefusedError("the weight is given in some rows but not in others", self._weight_key)
+        if has_set != self._has_sets:
+            detail = (
+                "labels are a list in some rows but not in others: rows before it have "
+                f"{_ONE_OR_LISTS[self._has_sets]}, "
+                'this one has not; write a list in every row, as in ["a"]'
+            )
+            raise RefusedError(detail, self._label_key)
 
     def _unfolded(self, row: dict[str, Any], line: int) -> dict[str, Any]:
         """The row with its features as keys of their own; unknown ones are noted and left out."""
@@ -419,7 +428,6 @@ def _check_numbers(values: Collection[object], column: str) -> None:
 
 
 def _encode(names: list[str]) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Distinct names, and each name's index among them."""
     ids: dict[str, int] = {}
     codes = [ids.setdefault(name, len(ids)) for name in names]
     return np.array(codes, dtype=np.int64), list(ids)

@@ -1,7 +1,5 @@
 """The objects of JSON lines, or of a JSON array, as they are written."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -55,7 +53,6 @@ def blocks(path: Path, options: ImportOptions, most: MostUnpacked) -> Iterator[t
 
 
 def _keys(path: Path) -> list[str]:
-    """All keys of a file, in the order of their first row."""
     found: dict[str, None] = {}
     for row in _rows(path):
         if not found.keys() >= row.keys():

@@ -149,7 +149,6 @@ class Context:
 
 
 def _records(node: Node, context: Context, line: int, inner: bool) -> Iterator[Record]:
-    """The records of a node: itself, or those of its graph."""
     waiting = [(node, context, inner, 0)]
     while waiting:
         each, of_each, has_own, depth = waiting.pop()
@@ -230,7 +229,6 @@ def _of_object(given: Node, term: str, context: Context) -> Iterator[Value]:
 
 
 def _plain(value: Any, context: Context) -> Iterator[Value]:
-    """Texts of a name, which may be in several languages."""
     for each in _listed(value):
         if isinstance(each, str):
             yield Value(each, "", context.language)

@@ -1,7 +1,5 @@
 """The nodes of JSON-LD files one at a time: of an array, of JSON lines, or of the `@graph` of a document."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Generator, Iterator

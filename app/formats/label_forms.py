@@ -1,7 +1,5 @@
 """The labels of a whole file as they are kept: by their type, lists in cells read, those that look alike merged."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -45,7 +43,6 @@ def with_label_forms(parsed: Parsed, options: ImportOptions) -> Parsed:
     ----------
     parsed : Parsed
         Its labels as they are written; "" of rows without one.
-    options : ImportOptions
 
     Raises
     ------
@@ -241,7 +238,6 @@ def _distinct(sets: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _counts(parsed: Parsed, sets: Sequence[Sequence[str]], form: dict[str, str]) -> dict[str, int]:
-    """Rows of each form."""
     counts: dict[str, int] = {}
     per_name = np.bincount(np.asarray(parsed.y), minlength=len(parsed.labels)).tolist()
     for members, count in zip(sets, per_name, strict=True):

@@ -1,7 +1,5 @@
 """The labels of a file whose rows have sets of them, whatever its format."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

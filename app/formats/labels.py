@@ -1,7 +1,5 @@
 """The label column and the split column of a file, whatever its format."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Labels that look alike: the same word in another Unicode form or case, the same number, or in brackets."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import defaultdict
@@ -29,7 +27,6 @@ class Alike(NamedTuple):
 
     Attributes
     ----------
-    labels : tuple of str
     kinds : tuple of str
         In what they differ.
     """

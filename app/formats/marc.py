@@ -7,8 +7,6 @@ subfields with blanks between, then `--` and each subdivision (`$v`, `$x`, `$y`,
 subfields are named, `650$0` reads ids alone, `650$a` each subfield as a label, and `650$ax` a heading of these.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

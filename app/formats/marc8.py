@@ -4,8 +4,6 @@ Two sets are active at a time, G0 for bytes below 0x80 and G1 for those above; e
 marks come before their letter. Each field begins with ASCII and ANSEL.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

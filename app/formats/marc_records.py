@@ -4,20 +4,17 @@ In ISO 2709 a record has at most 99,999 bytes: a leader, a directory of fields, 
 count its records from 1. In MARCXML errors have the line on which a record begins.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
-from xml.sax.handler import ContentHandler
 
 from app.datasets.formats.marc import LEADER
 from app.formats.plain_file import is_xml_in_utf16
 from app.formats.table import row_error, shorten
 from app.formats.window import BOM, MAX_RECORD_BYTES
-from app.formats.xml_document import oai_fault, read_xml
+from app.formats.xml_document import LocatedHandler, oai_fault, read_xml
 
 _BLOCK_BYTES = 1 << 20
 _MOST_BYTES = 99_999
@@ -101,7 +98,6 @@ def read_marc(path: Path, take: Take) -> None:
 
 
 def _raw_records(path: Path) -> Iterator[bytes]:
-    """The bytes of each record, without the mark of its end."""
     number, rest = 1, b""
     with path.open("rb") as file:
         while block := file.read(_BLOCK_BYTES):
@@ -116,7 +112,6 @@ def _raw_records(path: Path) -> Iterator[bytes]:
 
 
 def _decoded(raw: bytes) -> MarcRecord:
-    """A record of ISO 2709; raises RecordError."""
     leader = raw[:_LEADER_BYTES].decode("latin-1")
     if LEADER.match(leader) is None:
         raise RecordError(f"'{shorten(leader)}' is not the leader of a MARC 21 record")
@@ -170,13 +165,12 @@ def _text(data: bytes, tag: str, is_unicode: bool) -> str:
         raise RecordError(f"{detail} (position 9 is not 'a'): {_UNICODE_WAY}, or set position 9 if it is") from None
 
 
-class _Records(ContentHandler):
+class _Records(LocatedHandler):
     """The records of an XML document as it goes by; the innermost element `record` is one."""
 
     def __init__(self, take: Take) -> None:
         super().__init__()
         self._take = take
-        self._where: Any = None
         self._record: MarcRecord | None = None
         self._line, self._n_characters = 1, 0
         self._envelope = False
@@ -188,20 +182,15 @@ class _Records(ContentHandler):
         self._text: list[str] | None = None
         self._n_records = 0
 
-    def setDocumentLocator(self, locator: Any) -> None:  # noqa: N802
-        """Receive the object that knows the current line, before any element."""
-        self._where = locator
-
     def startElement(self, name: str, attrs: Any) -> None:  # noqa: N802
-        """An element begins."""
         name = name.rpartition(":")[2]
         self._count(_ELEMENT_CHARACTERS)
         if name == "record":
             self._record, self._envelope, self._fault = MarcRecord(), False, None
-            self._line, self._n_characters = self._where.getLineNumber() or 1, 0
+            self._line, self._n_characters = self.line, 0
         elif self._record is None:
             if name == "error":  # of OAI-PMH
-                self._line, self._error, self._text = self._where.getLineNumber() or 1, attrs.get("code", ""), []
+                self._line, self._error, self._text = self.line, attrs.get("code", ""), []
             return
         elif name == "header":  # of a record of OAI-PMH, which says whether it is deleted
             self._envelope = True
@@ -219,14 +208,12 @@ class _Records(ContentHandler):
             self._text = []
 
     def characters(self, content: str) -> None:
-        """Text, perhaps not all of it."""
         if self._record is not None or self._error is not None:
             self._count(len(content))
             if self._text is not None:
                 self._text.append(content)
 
     def endElement(self, name: str) -> None:  # noqa: N802
-        """An element ends."""
         name, record = name.rpartition(":")[2], self._record
         text = "".join(self._text or ())
         if record is None:
@@ -251,13 +238,11 @@ class _Records(ContentHandler):
             self._text = None
 
     def _count(self, n_characters: int) -> None:
-        """Refuse a record that would fill the memory."""
         self._n_characters += n_characters
         is_open = self._record is not None or self._error is not None
         if is_open and self._n_characters > MAX_RECORD_BYTES:
             raise row_error(self._line, f"a record has more than {MAX_RECORD_BYTES:,} characters")
 
     def endDocument(self) -> None:  # noqa: N802
-        """The document ends."""
         if self._n_records == 0:
             raise row_error(1, "the document has no element 'record' with a leader and fields; expected MARCXML")

@@ -23,7 +23,7 @@ from app.formats.npz_arrays import read_arrays
 from app.formats.npz_matrix import SPARSE, Array, dense_matrix, shape_error, sparse_matrix, text_of
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import Parsed, Problems, row_error, shorten
-from app.formats.text_blob import TextBlob
+from app.formats.text_rows import TextBlob
 from app.formats.weights import Weights
 from app.plurals import counted
 from app.values import normalized, written
@@ -187,7 +187,6 @@ def _sets(names: list[str], indptr: Array, rows: npt.NDArray[np.int64], problems
 
 
 def _names(arrays: Mapping[str, Array]) -> list[str] | None:
-    """The names that integer labels index, if the file has them."""
     key = next((name for name in _NAMES if name in arrays), None)
     if key is None:
         return None

@@ -1,7 +1,5 @@
 """The arrays of an NPZ file, read without pickles and within bounds."""
 
-from __future__ import annotations
-
 import errno
 import sys
 import zipfile

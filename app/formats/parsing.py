@@ -1,7 +1,5 @@
 """Reads a file of any format: its rows, or its columns as they are written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -74,12 +72,10 @@ def source_columns(
 
     Parameters
     ----------
-    path : Path
     format : str
         A name in FORMATS, of a format with columns.
     options : ImportOptions
         Those that the file was imported with.
-    most : MostUnpacked
 
     Notes
     -----

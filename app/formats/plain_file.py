@@ -4,8 +4,6 @@ The compression is detected from the first bytes, never from the name. The file 
 name that is gone when the process ends, however it ends. So every parser reads a plain file, from any offset.
 """
 
-from __future__ import annotations
-
 import bz2
 import codecs
 import lzma
@@ -80,7 +78,6 @@ def plain_file(
 
     Parameters
     ----------
-    path : Path
     most : MostUnpacked, optional
         What a compressed file may come to; a file that comes to more is refused while it is unpacked.
     encoding : str
@@ -147,7 +144,6 @@ def check_text(head: bytes, *, has_encoding: bool = False) -> None:
 
     Parameters
     ----------
-    head : bytes
     has_encoding : bool
         Whether an option names the encoding of such a file.
     """

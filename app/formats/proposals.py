@@ -4,8 +4,6 @@ Types come from :mod:`app.formats.inference`, which also reads whole files; the 
 by their names, and then their values must fit.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -304,7 +302,6 @@ def _roles(
     indicators: Sequence[str],
     format: str,
 ) -> dict[str, tuple[ColumnRole, str]]:
-    """The role of each column, and why."""
     given: dict[ColumnRole, tuple[str, ...]] = {
         "text": options.text_columns,
         "number": options.number_columns,

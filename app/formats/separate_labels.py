@@ -85,8 +85,6 @@ def parse_separate_labels(archive: Archive, roles: Roles, options: ImportOptions
 
     Parameters
     ----------
-    archive : Archive
-    roles : Roles
     options : ImportOptions
         `label_separator` is between the labels of a line; others are those of the features' format.
     most : MostUnpacked
@@ -275,7 +273,6 @@ def _text_matrix(path: Path) -> csr_matrix[np.float64]:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a text, without their ends."""
     found, number = [], 0
     with path.open("rb") as file:
         while line := file.readline(MAX_RECORD_BYTES + 1):
@@ -344,7 +341,6 @@ def _naming(file: str | None) -> Iterator[None]:
 
 @contextmanager
 def _extracted(archive: Archive, name: str, most: MostUnpacked) -> Iterator[Path]:
-    """A file of the archive, unpacked and plain."""
     with tempfile.TemporaryFile() as target:
         for block in archive.blocks(name):
             target.write(block)

@@ -10,8 +10,6 @@ A file is read as plain blocks, by what others have compiled, and from the first
 our own. Both give the same arrays; the loops alone know all of the format and its errors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -6,8 +6,6 @@ once, and Arrow reads the indices and the values in place. This module only dete
 lines, and all errors, are for :mod:`app.formats.svmlight_lines`.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Lines of svmlight files by compiled loops: all that the format allows, and what is wrong where it is not kept."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -231,7 +229,6 @@ def _token(data, p, end):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _is_qid(data, start, end):  # type: ignore[no-untyped-def]
-    """Whether a token is qid:something."""
     return (end - start > 4 and data[start] == 113 and data[start + 1] == 105 and data[start + 2] == 100) and data[
         start + 3
     ] == 58
@@ -239,7 +236,6 @@ def _is_qid(data, start, end):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _is_cost(data, start, end):  # type: ignore[no-untyped-def]
-    """Whether a token is cost:something."""
     return (
         (end - start > 4 and data[start] == 99 and data[start + 1] == 111)
         and (data[start + 2] == 115 and data[start + 3] == 116)

@@ -1,7 +1,5 @@
 """The beginning of a table's file, as its format's reader takes it: plain, in UTF-8, and of whole records."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The weights of a file's rows, whatever its format."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -3,8 +3,6 @@
 Two cells far apart, or one that is repeated, make a small file claim a table of any size.
 """
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """XML documents, read as they come: none of their entities may lie elsewhere, and an external DTD is not looked at."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from xml.sax import SAXParseException
@@ -54,6 +52,15 @@ def oai_fault(code: str, text: str) -> str:
     said = " ".join(text.split())
     quoted = f": '{shorten(said)}'" if said else ""
     return f"the OAI-PMH server answered with the error {shorten(code) or 'without a code'} instead of records{quoted}"
+
+
+class LocatedHandler(ContentHandler):
+    """A handler of events that knows on which line the parser is."""
+
+    @property
+    def line(self) -> int:
+        """The line of the event, from 1."""
+        return int(self._locator.getLineNumber() or 1)  # type: ignore[attr-defined]
 
 
 class _Parser(DefusedExpatParser):  # type: ignore[misc]

@@ -1,7 +1,5 @@
 """Rejects files with U+0000 in texts, ids or names, and vocabularies with halves of surrogate pairs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -25,7 +23,6 @@ def require_no_zeros(parsed: Parsed, lines_of: Path | None) -> None:
 
     Parameters
     ----------
-    parsed : Parsed
     lines_of : Path or None
         The unpacked file where it consists of lines, whose numbers the error then has; else it has those of rows.
     """

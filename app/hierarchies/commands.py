@@ -152,7 +152,6 @@ def delete(
 
 
 def _difference(change: LabelChange) -> tuple[str | None, str | None, str | None]:
-    """Cells of one change: before, after and replacement."""
     replaced = ", ".join(change.replaced_by) or None
     if change.change == "renamed":
         return (

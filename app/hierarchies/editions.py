@@ -45,7 +45,6 @@ def changes(
 
     Parameters
     ----------
-    session : Session
     ref, since : str
         Id or name of the later and of the earlier edition.
     change : str, optional
@@ -63,7 +62,7 @@ def changes(
         Others are compared.
     """
     check_range(offset, limit, MAX_NODES)
-    with comparing.acquire():
+    with comparing():
         with reading(session):
             new, old = (_edition(session, by_ref(session, tables.Hierarchy, each).id) for each in (ref, since))
         return _listed(old, new, change, offset, limit)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, Item
 from app.hierarchies.label_facts import name_key
-from app.hierarchies.trees import is_graph
+from app.hierarchies.nodes import is_graph
 from app.hierarchies.version_labels import VersionLabels, of_hierarchy, replacements
 from app.jobs.schemas import TrainRequest
 from app.plurals import counted
@@ -60,30 +60,43 @@ def check_labels(
         labels = of_hierarchy(session, hierarchy.id, known) if strange or unseen else VersionLabels()
         mapped = {label for label in (*strange, *unseen) if labels.node_of(label) in known}
         strange = [label for label in strange if label not in mapped]
-        if strange and request.unknown_labels != "refuse":
-            left = counts.named(counts.train > 0)
-            if request.unknown_labels == "drop" and not set(left) - set(strange):
-                detail = f"{hierarchy.name} has no node for any label of the training rows, such as {named(strange)}"
-                raise InvalidInput("no label would remain", [Item(detail, "/unknown_labels")])
-            if request.unknown_labels == "keep" and ROOT in strange:
-                detail = f"a label is named {ROOT!r}, which is reserved for the top of every label tree"
-                raise InvalidInput("the label cannot be added to the tree", [Item(detail, "/unknown_labels")])
-        elif strange:
-            whose = "" if sets else " of training rows"
-            detail = f"{hierarchy.name} has no node for {counted(len(strange), 'label')}{whose}: {named(strange)}"
-            ways = "; unknown_labels='drop' trains without these labels, unknown_labels='keep' adds them to the tree"
+        if strange and request.unknown_labels == "refuse":
             notes = _retired(strange, replacements(session, hierarchy.id)) + _ambiguous(strange, labels)
-            lists = _lists_of_nodes(strange, known)
-            if len(strange) == len(checked) and not (lists or notes):
-                none = f"none of {request.dataset}'s {len(checked):,} labels{whose} are in {hierarchy.name}"
-                detail, ways = f"{none}, such as {named(strange)}: is it the right hierarchy?", ""
-            detail += lists or notes + ways
-            raise InvalidInput("labels are missing from the hierarchy", [Item(detail, "/hierarchy")])
+            advice = (_lists_of_nodes(strange, known), notes)
+            whose = "" if sets else " of training rows"
+            raise _missing(strange, len(checked), whose, request.dataset, hierarchy.name, *advice)
+        if strange:
+            _check_unknown(request, strange, counts, hierarchy)
         unseen, what = [label for label in unseen if label not in known | mapped], f"{hierarchy.name} has no node for"
     if unseen and request.unseen_labels == "refuse":
         such = f"{counted(len(unseen), 'such label')}, such as {named(unseen)}"
         detail = f"{such}; unseen_labels='count' counts their rows as errors"
         raise InvalidInput(f"the test part has labels that {what}", [Item(detail, "/unseen_labels")])
+
+
+def _missing(
+    strange: Sequence[str], n_labels: int, whose: str, dataset: str, hierarchy: str, lists: str, notes: str
+) -> InvalidInput:
+    """The error of labels that are no nodes."""
+    detail = f"{hierarchy} has no node for {counted(len(strange), 'label')}{whose}: {named(strange)}"
+    ways = "; unknown_labels='drop' trains without these labels, unknown_labels='keep' adds them to the tree"
+    if len(strange) == n_labels and not (lists or notes):
+        none = f"none of {dataset}'s {n_labels:,} labels{whose} are in {hierarchy}"
+        detail, ways = f"{none}, such as {named(strange)}: is it the right hierarchy?", ""
+    detail += lists or notes + ways
+    return InvalidInput("labels are missing from the hierarchy", [Item(detail, "/hierarchy")])
+
+
+def _check_unknown(
+    request: TrainRequest, strange: Sequence[str], counts: ClassCounts, hierarchy: tables.Hierarchy
+) -> None:
+    """Raise InvalidInput where labels that are no nodes cannot be dropped, or cannot be kept."""
+    if request.unknown_labels == "drop" and not set(counts.named(counts.train > 0)) - set(strange):
+        detail = f"{hierarchy.name} has no node for any label of the training rows, such as {named(strange)}"
+        raise InvalidInput("no label would remain", [Item(detail, "/unknown_labels")])
+    if request.unknown_labels == "keep" and ROOT in strange:
+        detail = f"a label is named {ROOT!r}, which is reserved for the top of every label tree"
+        raise InvalidInput("the label cannot be added to the tree", [Item(detail, "/unknown_labels")])
 
 
 def _lists_of_nodes(labels: Sequence[str], known: Set[str]) -> str:

@@ -1,4 +1,4 @@
-"""Nodes of hierarchies: by parent or name, with their facts and row counts."""
+"""Nodes of hierarchies, by parent or name with facts and row counts, or all of them as a label tree or graph."""
 
 from itertools import accumulate
 from typing import Any
@@ -12,11 +12,11 @@ from app.datasets import versions as dataset_versions
 from app.datasets.rows import class_counts
 from app.errors import NotFound
 from app.hierarchies.schemas import HierarchyNode, HierarchyNodes
-from app.hierarchies.trees import taxonomy
 from app.store import tables
 from app.store.db import reading
 from app.store.lookup import by_ref, check_range
-from solvers.labels.taxonomy import ROOT
+from solvers.labels.several_parents import other_edges
+from solvers.labels.taxonomy import ROOT, Taxonomy
 
 N = tables.HierarchyNode
 MAX_NODES = 10_000
@@ -99,7 +99,6 @@ def _named(session: Session, owner: tables.Hierarchy, search: str) -> ColumnElem
 
 
 def _all_names(facts: dict[str, Any]) -> list[str]:
-    """All names of a node."""
     others = [name for names in facts.get("alternatives", {}).values() for name in names]
     return [*facts.get("names", {}).values(), *others, *filter(None, [facts.get("notation")])]
 
@@ -137,3 +136,25 @@ def _number(session: Session, owner: tables.Hierarchy, name: str) -> int:
     if number is None:
         raise NotFound(f"the hierarchy {owner.name!r} has no node {name!r:.80}")
     return number
+
+
+def taxonomy(session: Session, id: str) -> Taxonomy | None:
+    """The tree or graph of the hierarchy with that id; None if there is none."""
+    with reading(session):
+        found = session.execute(select(N.parent, N.name).where(N.hierarchy_id == id).order_by(N.number)).all()
+        owner = session.get(tables.Hierarchy, id)
+        further: dict[str, list[str]] = {}
+        if owner is not None and is_graph(owner):
+            described = select(N.name, N.facts).where(N.hierarchy_id == id, N.facts.is_not(None))
+            further = {row.name: row.facts.get("other_parents", []) for row in session.execute(described)}
+    if not found:
+        return None
+    names, parent = tuple(row.name for row in found), np.array([row.parent for row in found], np.int32)
+    if not further:
+        return Taxonomy(names, parent)
+    return Taxonomy(names, parent, other_edges({name: node for node, name in enumerate(names)}, further))
+
+
+def is_graph(hierarchy: tables.Hierarchy) -> bool:
+    """Whether labels of a hierarchy have several parents."""
+    return bool((hierarchy.report or {}).get("n_several_parents"))

@@ -14,13 +14,13 @@ from app.access import audit
 from app.config import settings
 from app.errors import Conflict, InvalidInput, Item, TooMany
 from app.formats.hierarchies.apart import TooManyWaitError, read_hierarchy
-from app.formats.hierarchies.bounds import Bounds
+from app.formats.hierarchies.source import Bounds
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
 from app.hierarchies.formats import formats_of
 from app.hierarchies.nodes import MAX_NODES
 from app.hierarchies.schemas import Hierarchy, NewHierarchy, RetiredLabel, RetiredLabels
-from app.jobs import in_use
+from app.jobs import job_requests
 from app.plurals import counted
 from app.schemas import Page
 from app.store import tables
@@ -159,13 +159,14 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
     with writing(session):
         row = by_ref(session, tables.Hierarchy, ref, lock=True)
         require_owner(session, row)
-        in_use.refuse(session, "hierarchy", tables.Job.hierarchy_id, tables.ModelVersion.hierarchy_id, row.id, force)
+        job_requests.refuse_in_use(
+            session, "hierarchy", tables.Job.hierarchy_id, tables.ModelVersion.hierarchy_id, row.id, force
+        )
         audit.changed(session, row, {"name": row.name, "sha256": row.sha256, "owner": row.owner}, None)
         session.execute(sql_delete(tables.Hierarchy).where(tables.Hierarchy.id == row.id))
 
 
 def _report(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Facts about a vocabulary that the API returns with its tree."""
     languages = Counter(language for label in vocabulary.labels.values() for language in label.names)
     return {
         "languages": dict(languages.most_common()),

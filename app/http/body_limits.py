@@ -23,7 +23,6 @@ class BodyLimits:
     Parameters
     ----------
     app : ASGI application
-    max_body_bytes : int
     uploads : mapping of str to int
         In place of ``max_body_bytes`` where files are posted, by the path of the route; ``*`` in it is any name.
     """

@@ -15,6 +15,8 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from app.errors import problem_document
+
 HEAD_BYTES = 64 << 10
 # among a request's ASGI extensions: answers at once
 AT_ONCE = "polymargin.answer_at_once"
@@ -82,12 +84,7 @@ class Guard:
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, which bounds none of this itself.
-
-    Parameters
-    ----------
-    guard : Guard
-    """
+    """uvicorn's protocol, which bounds none of this itself."""
 
     def __init__(self, guard: Guard, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -210,9 +207,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.abort()  # a second answer within the first would be taken for a part of it
             return
         code, title = _TITLES[status]
-        kind = f"urn:polymargin:problem:{code}"
-        document = {"type": kind, "title": title, "status": status, "code": code, "detail": detail, "errors": []}
-        body = json.dumps(document).encode()
+        body = json.dumps(problem_document(code, title, status, detail)).encode()
         head = (
             b"content-type: application/problem+json\r\nx-content-type-options: nosniff\r\nconnection: close\r\n" + more
         )
@@ -232,7 +227,6 @@ def answer_at_once(cycle: RequestResponseCycle, head: bytes, body: bytes) -> boo
         The request that is answered.
     head : bytes
         Lines of headers with their ends, ``Content-Length`` among them.
-    body : bytes
     """
     if cycle.response_started or cycle.disconnected or cycle.flow.write_paused:
         return False

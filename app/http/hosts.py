@@ -111,7 +111,6 @@ class HostCheck:
     Parameters
     ----------
     app : ASGI application
-    hosts : Hosts
     origins : str
         Origins with commas between, as ``https://example.org``, whose pages may ask for changes; its own always may.
     """

@@ -62,7 +62,6 @@ class RequestMiddleware:
             tracing.answered(span, scope["method"], _route(scope), status, name)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, name: str) -> int:
-        """Answer a request, log it and count it; its status."""
         header = (b"x-request-id", name.encode())
         started = time.perf_counter()
         status = 0

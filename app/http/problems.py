@@ -18,8 +18,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from app.errors import MAX_ITEMS, InvalidInput, Item, PolymarginError, TooMany
-from app.http.known_queries import query_names
+from app.errors import MAX_ITEMS, InvalidInput, Item, PolymarginError, TooMany, problem_document
+from app.http.parameters import query_names
 from app.json_text import pointer
 from app.schemas import NAME_PATTERN, VERSION_PATTERN
 from app.store.failures import FAILURES, explained
@@ -130,14 +130,7 @@ async def from_http(request: Request, error: Exception) -> Response:
     status = HTTPStatus(error.status_code)
     code = status.phrase.lower().replace(" ", "_").replace("-", "_")
     detail = {404: "No route has this path.", 405: "The path does not support this method."}.get(status, status.phrase)
-    document: dict[str, Any] = {
-        "type": f"urn:polymargin:problem:{code}",
-        "title": status.phrase,
-        "status": status.value,
-        "code": code,
-        "detail": detail,
-        "errors": [],
-    }
+    document = problem_document(code, status.phrase, status.value, detail)
     if request.scope["path"].startswith("/v2/"):  # clients of the Open Inference Protocol read this field
         document["error"] = detail
     headers = {"Allow": ", ".join(_allowed(request))} if status == HTTPStatus.METHOD_NOT_ALLOWED else error.headers

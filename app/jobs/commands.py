@@ -11,8 +11,7 @@ from app.command_line.output import Json, console, number, print_json, print_res
 from app.command_line.request_fields import build_request, fields_of, param_of, tags_of
 from app.command_line.watching import watch as watch_job
 from app.jobs.cost_options import CostsOption, OtherCost, costs_request, naming_lines
-from app.jobs.plan_schemas import JobPlan, Span
-from app.jobs.preview_schemas import CleaningPreview, PreviewRequest
+from app.jobs.plan_schemas import CleaningPreview, JobPlan, PreviewRequest, Span
 from app.jobs.schemas import Job, JobKind, JobResult, JobState, TrainRequest
 from app.models.schemas import ModelVersion
 from app.plurals import counted, gap_text, time_left

@@ -105,7 +105,6 @@ def _is_measured(
 
 
 def _active(session: Session, dataset: tables.Dataset, request: EvaluateRequest) -> tables.Job | None:
-    """The same evaluation, where it is queued or runs."""
     J = tables.Job
     query = select(J).where(J.kind == "evaluate", J.dataset_id == dataset.id, J.state.in_(_ACTIVE))
     identity = _identity(request.model_dump(mode="json"))

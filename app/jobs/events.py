@@ -10,8 +10,8 @@ from starlette.requests import Request
 
 from app.access.authentication import require_still
 from app.errors import Unauthenticated
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.schemas import FINAL_STATES, Job, JobStep
 
 MEDIA_TYPE = "text/event-stream"
@@ -65,7 +65,7 @@ def _look(opened: Callable[[], Session], id: str, after: int) -> tuple[Job, list
     with opened() as session:
         # The job first: if it is over, the steps read after it are all that there will be.
         job = jobs.get(session, id)
-        return job, job_steps.steps(session, id, after, _STEPS).steps
+        return job, job_logs.steps(session, id, after, _STEPS).steps
 
 
 def _event(kind: str, data: str, number: int | None = None) -> bytes:

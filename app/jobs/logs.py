@@ -1,4 +1,4 @@
-"""The log of each job: what its workers, and sweeps, have noted of it; the newest lines of each are kept."""
+"""What jobs have recorded: the newest lines of their logs, and their convergence curves."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput
-from app.jobs.schemas import JobLog, JobLogLine
+from app.jobs.schemas import JobLog, JobLogLine, JobStep, JobSteps
 from app.store import tables
 from app.store.db import new_id, reading
 from app.store.lookup import by_id, to_schema
@@ -16,6 +16,7 @@ L = tables.JobLogLine
 KEPT, MOST_LINES = 1000, 1000
 _LONGEST, _MOST_FIELDS = 500, 20
 Line = Mapping[str, Any]
+MAX_STEPS = 10_000
 
 
 def line(level: str, event: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,3 +69,14 @@ def _at(id: str) -> float:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | None) else str(value)[:_LONGEST]
+
+
+def steps(session: Session, id: str, after: int = -1, limit: int = 1000) -> JobSteps:
+    """Up to ``limit`` steps with numbers above ``after``; raises NotFound."""
+    if not 1 <= limit <= MAX_STEPS:
+        raise InvalidInput(f"limit must be from 1 to {MAX_STEPS}; got {limit}")
+    with reading(session):
+        by_id(session, tables.Job, id)
+        query = select(tables.Step).where(tables.Step.job_id == id, tables.Step.number > after)
+        rows = session.scalars(query.order_by(tables.Step.number).limit(limit))
+        return JobSteps(steps=[to_schema(JobStep, row, measures=row.measures or {}) for row in rows])

@@ -71,7 +71,6 @@ def plan(session: Session, request: TrainRequest) -> JobPlan:
 
 
 def _scaling(resolved: Resolved) -> str | None:
-    """How numbers are scaled by default, and why."""
     if resolved.scaling is None:
         return None
     recipe, intercept = resolved.scaling.recipe, resolved.scaling.params

@@ -21,7 +21,7 @@ from app.features.scaled import ScaledFeatures
 from app.features.tables import TableFeatures
 from app.features.text import TextFeatures, fields_of
 from app.formats.labels import TRAIN
-from app.jobs.preview_schemas import MOST_HASHED, CleaningPreview, FeaturePreview, FeatureValue, PreviewRequest
+from app.jobs.plan_schemas import MOST_HASHED, CleaningPreview, FeaturePreview, FeatureValue, PreviewRequest
 from app.jobs.training_requests import check_columns
 from app.models.rows import cells, columns_apart, matrix, texts_of
 from app.store.corpus import Corpus

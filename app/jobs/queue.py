@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, String, and_, bindparam, case, func, literal, select, tuple_
 from sqlalchemy.orm import Session
 
+from app.jobs import slots
 from app.jobs import trials as trial_jobs
-from app.jobs import workers as live_workers
 from app.jobs.schemas import JobKind, QueuePlace
 from app.schemas import PRIORITIES, Priority
 from app.store import tables
@@ -73,7 +73,6 @@ def _of_priority(session: Session, queue: str, priority: int) -> Iterator[str]:
 
 
 def _of_key(session: Session, queue: str, priority: int, workspace: str, owner: str, first: _Turn) -> Iterator[_Turn]:
-    """The jobs of a key by age, of which the first is known."""
     yield first
     turn, served, *last = first
     given = {"queue": queue, "priority": priority, "workspace": workspace, "owner": owner}
@@ -92,7 +91,6 @@ def _of_key(session: Session, queue: str, priority: int, workspace: str, owner: 
 
 
 def _running(session: Session, queue: str) -> Counter[tuple[str, str]]:
-    """How many jobs each key of each workspace has running."""
     c = _JOBS.c
     # counted here: grouped by SQL, SQLite would read all jobs in the order of an index
     rows = session.execute(select(c.workspace, c.owner).where(c.queue == queue, c.state.in_(RUNNING)))
@@ -173,7 +171,7 @@ def _starts(session: Session, queue: str, order: Sequence[str]) -> tuple[list[fl
     Imports have a process of their own beside the others in the general pool, and take whichever is free first.
     """
     with reading(session):
-        processes = live_workers.alive(session).get(queue, 0)
+        processes = slots.processes_alive(session).get(queue, 0)
         ended = (J.state == "succeeded") & (J.queue == queue) & J.started_at.is_not(None)
         latest = (
             select(J.kind, (J.finished_at - J.started_at).label("took")).where(ended).order_by(J.finished_at.desc())

@@ -21,7 +21,6 @@ from app.http.problems import responses
 from app.jobs import logs as job_logs
 from app.jobs import plans, tunings
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.events import MEDIA_TYPE, follow
 from app.jobs.plan_schemas import JobPlan
 from app.jobs.request_schemas import AdoptRequest, CompressRequest, Trial, TuneRequest
@@ -143,7 +142,7 @@ def get_steps(
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> JobSteps:
     """Get the convergence curve of a job."""
-    return job_steps.steps(session, id, after, limit)
+    return job_logs.steps(session, id, after, limit)
 
 
 @router.get("/{id}/trials", dependencies=[VIEWER], responses=responses(409))

@@ -11,21 +11,20 @@ from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.curation.wrong_labels import resolve_wrong_labels
 from app.datasets import append_sources
 from app.errors import Conflict, Forbidden, InvalidInput
-from app.evaluations.requests import resolve_evaluation
 from app.evaluations.schemas import EvaluateRequest
+from app.jobs import job_requests as job_tags
 from app.jobs import logs as job_logs
 from app.jobs import queue as queue_order
 from app.jobs import shown as shown_jobs
 from app.jobs import slots
-from app.jobs import tags as job_tags
 from app.jobs import trials as trial_jobs
 from app.jobs import wakeups as job_queue
-from app.jobs.derived_versions import resolve_adoption, resolve_compression
 from app.jobs.ends import fail_import
 from app.jobs.request_schemas import AdoptRequest, CompressRequest, TuneRequest
 from app.jobs.schemas import Job, JobKind, JobPatch, JobRequest, JobState, TrainRequest
 from app.jobs.training_requests import resolve
 from app.jobs.tuning_requests import resolve_tuning
+from app.jobs.version_requests import resolve_adoption, resolve_compression, resolve_evaluation
 from app.predictions.batch_predictions import resolve_batch
 from app.predictions.schemas import BatchPredictRequest
 from app.schemas import MAX_JOB_TAGS, OPTIONS, Page
@@ -152,7 +151,7 @@ def page(
         query = query.where(tables.Job.kind == kind)
     by = None if tag is None else tables.JobTag.job_id
     if tag is not None:
-        query = job_tags.having(query, tag)
+        query = job_tags.having_tag(query, tag)
     with reading(session):
         rows, token = newest(session, tables.Job, query, page_size, page_token, by)
         return Page[Job](items=shown_jobs.every(session, rows), next_page_token=token)
@@ -186,7 +185,7 @@ def change(session: Session, id: str, patch: JobPatch) -> Job:
             trial_jobs.set_priority(session, id, queue_order.level_of(patch.priority))
         _set(session, id, **after)
         if patch.tags:
-            job_tags.write(session, row, tags)
+            job_tags.write_tags(session, row, tags)
         row = _locked(session, id)
         audit.changed(session, row, before, after)
         return shown_jobs.one(session, row)
@@ -269,7 +268,6 @@ def retry(session: Session, id: str) -> Job:
 
 
 def _asked(session: Session, job: tables.Job) -> str:
-    """Why a job is tried again when a user asks."""
     scope = scope_of(session)
     who = "asked for" if scope is None or scope.owner is None else f"asked for by {scope.owner}"
     return f"{who} after it was {job.state}" + (f": {job.error['code']}" if job.error else "")

@@ -7,7 +7,6 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.jobs import queue as queue_order
-from app.jobs import queue as queue_places
 from app.jobs import trials as trial_jobs
 from app.jobs.schemas import Job, QueuePlace
 from app.store import tables
@@ -22,7 +21,7 @@ def one(session: Session, row: tables.Job) -> Job:
 
 def every(session: Session, rows: Sequence[tables.Job]) -> list[Job]:
     """Jobs as they are shown, in the caller's transaction."""
-    places = queue_places.places(session, rows)
+    places = queue_order.places(session, rows)
     parked = [row.id for row in rows if trial_jobs.is_parked(row)]
     trials = trial_jobs.counts(session, parked) if parked else {}
     now = float(session.scalars(select(db_now())).one()) if parked else 0.0

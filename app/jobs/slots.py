@@ -1,4 +1,4 @@
-"""Slots of workers, and the error of a worker that has lost its lease."""
+"""Workers that are alive, the slots that they offer, and the error of a worker that has lost its lease."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -270,3 +270,33 @@ def _alive(session: Session) -> dict[str, int]:
 def _order(queue: str) -> tuple[int, str]:
     number = queue.removeprefix(PREFIX)
     return (int(number), queue) if number.isdigit() else (1 << 30, queue)
+
+
+def report_worker(session: Session, worker: str, queue: str, processes: int) -> None:
+    """Note that a worker lives, and forget those that have long been silent."""
+    with writing(session):
+        session.merge(tables.Worker(id=worker, queue=queue, processes=processes, seen_at=db_now()))
+        session.flush()
+        offer(session, queue)
+        session.execute(
+            delete(tables.Worker)
+            .where(tables.Worker.seen_at < db_now() - 100 * silence_seconds())
+            .execution_options(synchronize_session=False)
+        )
+
+
+def worker_ends(session: Session, worker: str) -> None:
+    """Note that a worker has ended."""
+    with writing(session):
+        session.execute(delete(tables.Worker).where(tables.Worker.id == worker))
+
+
+def processes_alive(session: Session) -> dict[str, int]:
+    """Worker processes by queue, of the workers heard of lately."""
+    query = (
+        select(tables.Worker.queue, func.sum(tables.Worker.processes))
+        .where(tables.Worker.seen_at > db_now() - silence_seconds())
+        .group_by(tables.Worker.queue)
+    )
+    with reading(session):
+        return {queue: int(processes) for queue, processes in session.execute(query)}

@@ -102,8 +102,6 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
 
     Parameters
     ----------
-    session : Session
-    request : TrainRequest
     lock : bool
         Hold the dataset and the hierarchy to the end of the transaction.
 

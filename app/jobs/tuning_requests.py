@@ -149,7 +149,6 @@ def _check(session: Session, request: TuneRequest, every: list[Settings]) -> tup
 
 
 def _grid_values(request: TuneRequest, settings: Settings) -> set[_Value]:
-    """The values of grids that some settings have."""
     return {_value(name, settings.params[name]) for name in request.space[settings.candidate].grid}
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app import tracing
-from app.jobs import tags as job_tags
+from app.jobs import job_requests as job_tags
 from app.jobs.queue import level_of
 from app.jobs.schemas import JobKind
 from app.schemas import JobOptions
@@ -44,7 +44,7 @@ def enqueue(
     session.add(job)
     session.flush()
     if job.tags:
-        job_tags.write(session, job, job.tags)
+        job_tags.write_tags(session, job, job.tags)
     return job
 
 

@@ -1,7 +1,5 @@
 """Whether the training of a version has reached its optimum and has learnt anything and, where it has not, why."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from sqlalchemy import select

@@ -22,7 +22,7 @@ from app.jobs.schemas import stored_request
 from app.models import aliases
 from app.models import service as models
 from app.models.schemas import ModelVersion, Selection
-from app.predictions import answers, codes, explanations, thresholds
+from app.predictions import answers, explanations, inspection
 from app.rules import feedback
 from app.rules import service as rules
 from app.schemas import NAME_PATTERN
@@ -72,7 +72,8 @@ def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = 
         feedback=reported,
         rules=again,
         extensions=EXTENSIONS,
-        has_probabilities=coding > 0 and thresholds.are_kept(request.app.state.models, workspace, model.id, coding),
+        has_probabilities=coding > 0
+        and inspection.has_thresholds(request.app.state.models, workspace, model.id, coding),
         are_sets=coding > 0 and answers.are_sets(request.app.state.models, workspace, model.id, coding),
         call=call,
     )
@@ -109,11 +110,11 @@ def show_version(
         levels=_levels(chosen, pairs),
         selection=selection,
         editions=_editions(session, version, selection),
-        tells_probabilities=thresholds.are_kept(
+        tells_probabilities=inspection.has_thresholds(
             request.app.state.models, request.state.key.workspace, model.id, number
         ),
         weighs=explanations.weighs_features(request.app.state.models, request.state.key.workspace, model.id, number),
-        coded=codes.is_coded(request.app.state.models, request.state.key.workspace, model.id, number),
+        coded=inspection.is_coded(request.app.state.models, request.state.key.workspace, model.id, number),
         order=order,
         offset=offset,
         n_labels=N_LABELS,

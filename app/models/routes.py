@@ -9,7 +9,6 @@ from app.http.bodies import Body
 from app.http.parameters import V1, Db, DryRun, Number, PageSize, PageToken, Ref, revision
 from app.http.problems import responses
 from app.models import aliases, deletions
-from app.models import notes as version_notes
 from app.models import service as models
 from app.models.schemas import (
     AliasTarget,
@@ -117,7 +116,7 @@ def describe_model(session: Db, ref: Ref, body: Body[ModelAbout]) -> Model:
 
     Omitted fields are unchanged; null removes a field.
     """
-    return version_notes.describe(session, ref, body)
+    return models.describe(session, ref, body)
 
 
 @deletions_router.post("/{ref}/restore", dependencies=[EDITOR])
@@ -154,7 +153,7 @@ def change_version(
     ] = None,
 ) -> ModelVersion:
     """Change the tags and notes of a version; nothing else can be changed."""
-    changed = version_notes.change(session, ref, number, body, revision(if_match))
+    changed = models.change_version(session, ref, number, body, revision(if_match))
     response.headers["ETag"] = f'"{changed.revision}"'
     return changed
 

@@ -1,4 +1,4 @@
-"""Models and their versions, as they are shown."""
+"""Models and their versions: shown, described and tagged."""
 
 import re
 from collections import defaultdict
@@ -10,13 +10,13 @@ from sqlalchemy.orm import Session
 
 from app.datasets.rows import languages_at
 from app.datasets.statistics_schemas import Languages
-from app.errors import NotFound
+from app.errors import InvalidInput, NotFound, PreconditionFailed
 from app.features.base import OF_TEXTS
 from app.models import aliases, convergence
-from app.models.schemas import Model, ModelAbout, ModelVersion, PathOverC, Selection
+from app.models.schemas import MAX_TAGS, Model, ModelAbout, ModelVersion, PathOverC, Selection, VersionPatch
 from app.schemas import Page
 from app.store import tables
-from app.store.db import reading
+from app.store.db import reading, writing
 from app.store.files import files
 from app.store.lookup import MAX_PAGE, by_id, by_ref, newest, to_schema
 
@@ -218,24 +218,29 @@ def of_texts(session: Session, versions: Sequence[ModelVersion]) -> set[str]:
         rows = session.execute(select(data.id, data.kind).where(data.id.in_(trained_on))).all()
         of_dataset = {row.id: row.kind for row in rows}
         kinds = {version.id: of_dataset.get(version.dataset) for version in versions}
-        # versions that weigh several text columns read records
-        with_fields = [version for version in versions if (version.request.get("text") or {}).get("fields")]
-        weighed = {version.id: (version.dataset, version.dataset_sha256) for version in with_fields if version.dataset}
-        if weighed:
-            of = tables.DatasetVersion
-            query = select(of.dataset_id, of.sha256, of.statistics["columns"])
-            columns = session.execute(query.where(tuple_(of.dataset_id, of.sha256).in_(set(weighed.values()))))
-            several = {
-                (dataset, sha256)
-                for dataset, sha256, found in columns
-                if sum(column["role"] == "text" for column in found or []) > 1
-            }
-            kinds |= {version: "table" for version, place in weighed.items() if place in several}
+        kinds |= dict.fromkeys(_weighing_fields(session, versions), "table")
         others = select(V.id, V.path).where(V.id.in_([id for id, kind in kinds.items() if kind is None]))
         paths = session.execute(others).all()
     for id, path in paths:
         kinds[id] = files().manifest(f"{path}/features")["kind"]
     return {id for id, kind in kinds.items() if kind in OF_TEXTS}
+
+
+def _weighing_fields(session: Session, versions: Sequence[ModelVersion]) -> list[str]:
+    """The ids of those versions that weigh several text columns, and so read records."""
+    with_fields = [version for version in versions if (version.request.get("text") or {}).get("fields")]
+    weighed = {version.id: (version.dataset, version.dataset_sha256) for version in with_fields if version.dataset}
+    if not weighed:
+        return []
+    of = tables.DatasetVersion
+    query = select(of.dataset_id, of.sha256, of.statistics["columns"])
+    columns = session.execute(query.where(tuple_(of.dataset_id, of.sha256).in_(set(weighed.values()))))
+    several = {
+        (dataset, sha256)
+        for dataset, sha256, found in columns
+        if sum(column["role"] == "text" for column in found or []) > 1
+    }
+    return [version for version, place in weighed.items() if place in several]
 
 
 def training_languages(session: Session, version: ModelVersion) -> frozenset[str]:
@@ -284,3 +289,55 @@ def languages_of(session: Session, versions: Sequence[ModelVersion]) -> dict[str
             if first.language != "other" and first.share >= _MOST_TEXTS:
                 found[version.id] = first.language
     return found
+
+
+def describe(session: Session, ref: str, about: ModelAbout) -> Model:
+    """Change what is said about a model: fields that are not given stay, and null removes one.
+
+    Raises
+    ------
+    NotFound
+        No such model.
+    """
+    with writing(session):
+        model = model_row(session, ref, lock=True)
+        session.refresh(model)
+        changed = (model.about or {}) | about.model_dump(mode="json", exclude_unset=True)
+        model.about = ModelAbout.model_validate(changed).stored
+        session.flush()
+        return get(session, ref)
+
+
+def change_version(
+    session: Session, ref: str, number: int, patch: VersionPatch, if_match: int | None = None
+) -> ModelVersion:
+    """Change tags and notes of a version; the change_version requires the state that it is based on.
+
+    Parameters
+    ----------
+    if_match : int, optional
+        The revision that the version must have now; None: whatever it has.
+
+    Raises
+    ------
+    NotFound
+        No such model or version.
+    PreconditionFailed
+        The version has another revision.
+    InvalidInput
+        There would be too many tags.
+    """
+    with writing(session):
+        row = version_row(session, ref, number, lock=True)
+        session.refresh(row)
+        if if_match is not None and if_match != row.revision:
+            raise PreconditionFailed(f"the version has revision {row.revision}; If-Match names {if_match}")
+        tags = {name: value for name, value in {**(row.tags or {}), **(patch.tags or {})}.items() if value is not None}
+        if len(tags) > MAX_TAGS:
+            raise InvalidInput(f"the version would have {len(tags)} tags; at most {MAX_TAGS} are allowed")
+        row.tags = tags
+        if patch.notes is not None:
+            row.notes = patch.notes
+        row.revision += 1
+        session.flush()
+        return show_versions(session, [row])[0]

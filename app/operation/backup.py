@@ -49,7 +49,6 @@ def backup(target: Path, link: bool, say: Say) -> dict[str, Any]:
 
     Parameters
     ----------
-    target : Path
     link : bool
         Files are hard links where that is possible: no room is taken, and damage to the disk takes both.
     say : callable
@@ -197,7 +196,6 @@ def _restore_into(home: Path, rows: Path, source: Path, names: Iterable[str], sa
 
 
 def _remove_restored(home: Path, rows: Path) -> None:
-    """Remove what a restore has brought into the data folder."""
     shutil.rmtree(settings().files_folder, ignore_errors=True)
     store = files()
     for name in [] if store.working is store else store.names(""):

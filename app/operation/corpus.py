@@ -5,8 +5,6 @@ that shows it, such as `scipy.stats`. That makes a first dataset of several thou
 a natural tree of labels, without a download.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import inspect

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.config import misspelt, settings
 from app.errors import SettingsError
-from app.jobs import workers as live_workers
+from app.jobs import slots
 from app.operation import sweep as sweeping
 from app.store import migrate
 from app.store.buckets import StorageAway
@@ -162,7 +162,7 @@ def _redis(there: bool) -> Finding:
 def _has_workers() -> bool:
     try:
         with sessions()() as session:
-            return bool(live_workers.alive(session))
+            return bool(slots.processes_alive(session))
     except SQLAlchemyError:
         return False
 
@@ -178,7 +178,7 @@ def _clock(session: Session) -> Iterator[Finding]:
 
 
 def _workers(session: Session) -> Iterator[Finding]:
-    alive = live_workers.alive(session)
+    alive = slots.processes_alive(session)
     named = ", ".join(f"{queue}: {n}" for queue, n in sorted(alive.items()))
     yield Finding("workers", "ok" if alive else "warning", named or "none was heard of lately; jobs wait")
 

@@ -20,15 +20,15 @@ import httpx
 import redis
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from app import stop_signals
+from app import process_manager
 from app.access import keys, sign_ins
 from app.config import misspelt, settings
 from app.errors import Unauthenticated
 from app.jobs import slots
 from app.operation import compile_ahead
 from app.operation.supervisor import Child, Supervisor, SupervisorError
+from app.process_manager import address_of, passed_socket
 from app.remote.transport import ADDRESS, SIGNED_IN
-from app.socket_activation import address_of, passed_socket
 from app.store import db
 from app.store.migrate import upgrade
 from app.store.privacy import keep_private
@@ -54,7 +54,7 @@ def up(
     host: str, port: int, workers: int, verbose: bool, say: Callable[[str], None], shards: int = 0, apis: int = 1
 ) -> None:
     """Run the service until SIGTERM, SIGINT or SIGHUP; the parameters and errors are those of ``serving``."""
-    stopping = stop_signals.event_of(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    stopping = process_manager.event_of(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     descriptor = passed_socket()
     for said in misspelt(os.environ):
         say(f"Note: {said}")

@@ -26,7 +26,6 @@ class Metrics:
         Gives the bytes of the models that are loaded.
     copies_bytes : callable
         Gives the bytes of the local copies of files in object storage.
-    storage : StorageCounts
     """
 
     def __init__(

@@ -9,8 +9,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
+from app.jobs import slots
 from app.jobs import trials as trial_jobs
-from app.jobs import workers as live_workers
 from app.operation.schemas import Readiness
 from app.store import tables
 from app.store.db import db_now, reading
@@ -24,7 +24,7 @@ def check(sessions: sessionmaker[Session]) -> Readiness:
     queue = OK if reachable() else "Redis does not answer"
     try:
         with sessions() as session:
-            workers = OK if live_workers.alive(session).get(GENERAL) else "no worker was heard of lately"
+            workers = OK if slots.processes_alive(session).get(GENERAL) else "no worker was heard of lately"
         database = OK
     except SQLAlchemyError:
         database, workers = "the database does not answer", "unknown"
@@ -62,7 +62,7 @@ def load(sessions: sessionmaker[Session]) -> Load:
             waiting = session.scalars(
                 select(db_now() - func.min(J.created_at)).where(J.state == "queued", ~trial_jobs.parked())
             ).one()
-        workers = live_workers.alive(session)
+        workers = slots.processes_alive(session)
     return Load(jobs, max(waiting or 0.0, 0.0), workers, shutil.disk_usage(settings().home).free)
 
 

@@ -12,7 +12,7 @@ from app.http.connections import DRAINING
 from app.http.parameters import V1, Db, Everything
 from app.http.problems import responses
 from app.models.schemas import Storage
-from app.operation import readiness, storage
+from app.operation import readiness, sweep
 from app.operation.metrics import MEDIA_TYPE, Metrics
 from app.operation.schemas import Health, Readiness, Status
 from app.operation.status import status
@@ -86,7 +86,7 @@ storage_router = APIRouter(prefix=f"{V1}/storage", tags=["operation"], dependenc
 @storage_router.get("")
 def get_storage(session: Everything) -> Storage:
     """List what the next collection removes: deleted versions and unreferenced files."""
-    return storage.report(session, files())
+    return sweep.report(session, files())
 
 
 @storage_router.post("/collect")
@@ -95,4 +95,4 @@ def collect_storage(
     deleted: Annotated[bool, Query(description="Also remove deleted versions that could still be restored.")] = False,
 ) -> Storage:
     """Remove now what `GET /storage` lists; workers do so every ten minutes."""
-    return storage.collect(session, files(), deleted)
+    return sweep.collect(session, files(), deleted)

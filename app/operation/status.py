@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from app.config import settings
 from app.datasets import service as datasets
 from app.jobs import shown as shown_jobs
+from app.jobs import slots
 from app.jobs import trials as trial_jobs
-from app.jobs import workers as live_workers
 from app.operation.readiness import count_by_state
 from app.operation.schemas import Attention, CurvePoint, Queue, Room, RunningJob, Status
 from app.store import tables
@@ -60,7 +60,7 @@ def _curve(session: Session, job_id: str) -> list[CurvePoint]:
 
 def _queues(session: Session) -> list[Queue]:
     J, S = tables.Job, tables.Slot
-    alive = live_workers.alive(session)
+    alive = slots.processes_alive(session)
     by_state = select(J.queue, J.state, func.count().label("n"))
     by_state = by_state.where(J.state.in_((*_RUNNING, "queued")), ~trial_jobs.parked())
     busy: dict[str, int] = {}

@@ -62,7 +62,6 @@ class Child:
     ----------
     name : str
         For messages and for its log file.
-    command : sequence of str
     stop_seconds : float
         Between SIGTERM and SIGKILL.
     once : bool

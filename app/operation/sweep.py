@@ -1,6 +1,10 @@
-"""The sweep: any worker, at any time, puts right what was lost; running it twice changes nothing more."""
+"""The sweep: any worker, at any time, puts right what was lost; running it twice changes nothing more.
+
+It also reports what uses disk space and will be removed.
+"""
 
 import re
+import shutil
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +18,8 @@ from app.jobs import slots
 from app.jobs import trials as trial_jobs
 from app.jobs.ends import fail_import, worker_lost
 from app.jobs.schemas import FINAL_STATES
+from app.models import deletions
+from app.models.schemas import DeletedVersion, OrphanedFile, Storage
 from app.predictions import batch_predictions
 from app.store import partial_uploads, tables
 from app.store.db import db_now, reading, writing
@@ -252,3 +258,45 @@ def _age(files: Files, path: str, now: float) -> float:
         return now - files.modified(path)
     except FileNotFoundError:
         return 0.0
+
+
+def report(session: Session, files: Files) -> Storage:
+    """What the next collection removes."""
+    due, restorable = deletions.deleted(session, due=True), deletions.deleted(session, due=False)
+    return _reported(files, due, restorable, _orphans(session, files), collected=False)
+
+
+def collect(session: Session, files: Files, deleted: bool = False) -> Storage:
+    """Remove versions whose time is over and files that no row names; with ``deleted`` all deleted versions.
+
+    The space of a version is reported as such, not again among the files.
+    """
+    versions = deletions.deleted(session, due=True) + (deletions.deleted(session, due=False) if deleted else [])
+    found = _orphans(session, files)
+    deletions.purge(session, at_once=deleted)
+    tidy(session, files)
+    return _reported(files, versions, deletions.deleted(session, due=False), found, collected=True)
+
+
+def _orphans(session: Session, files: Files) -> list[OrphanedFile]:
+    paths = orphans(session, files)
+    return [OrphanedFile(path=path, size_bytes=sum(files.sizes(path).values())) for path in paths]
+
+
+def _reported(
+    files: Files,
+    versions: list[DeletedVersion],
+    restorable: list[DeletedVersion],
+    orphans: list[OrphanedFile],
+    *,
+    collected: bool,
+) -> Storage:
+    files.root.mkdir(parents=True, exist_ok=True)
+    return Storage(
+        collected=collected,
+        versions=versions,
+        restorable=restorable,
+        orphans=orphans,
+        size_bytes=sum(each.size_bytes for each in versions) + sum(each.size_bytes for each in orphans),
+        free_bytes=shutil.disk_usage(files.root).free,
+    )

@@ -60,7 +60,6 @@ def main(note: Path | None = None, identity: str = "") -> None:
     ----------
     note : Path, optional
         A file to which ``identity`` is written at the end.
-    identity : str
     """
     load_loops()
     read()

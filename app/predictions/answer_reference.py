@@ -45,7 +45,6 @@ def answer_reference(model: Model, X: sp.csr_matrix) -> AnswerReference | None:
 
     Parameters
     ----------
-    model : Model
     X : csr_matrix, shape (n_samples, n_features)
     """
     rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], MOST_ROWS)).astype(np.int64))

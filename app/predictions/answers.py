@@ -25,7 +25,6 @@ def one_label(
 
     Parameters
     ----------
-    loaded : LoadedModel
     best : mapping
         The best label with its score and facts.
     used : Used or None
@@ -58,14 +57,12 @@ def labels_of_set(
 
     Parameters
     ----------
-    loaded : LoadedModel
     nodes : sequence of (str, str or None)
         The nodes of the set with their parents.
     scores : float array, shape (n_nodes_of_tree,)
         Of the row; not read where the set is empty.
     used : Used or None
         The threshold of the request, if it has one.
-    facts : LabelFacts
     allowed : bool array, shape (n_classes,), or None
         The labels that may be answered; None: all.
     """
@@ -88,7 +85,6 @@ def own_labels(loaded: LoadedModel, nodes: Iterable[tuple[str, str | None]]) -> 
 
     Parameters
     ----------
-    loaded : LoadedModel
     nodes : iterable of (str, str or None)
         The nodes of the set, and their parents in the tree.
     """
@@ -126,7 +122,6 @@ def labels_of_sets(loaded: LoadedModel, ranking: Ranking, used: Used | None, all
 
     Parameters
     ----------
-    loaded : LoadedModel
     ranking : Ranking
         With sets, of the model.
     used : Used or None

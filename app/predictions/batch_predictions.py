@@ -1,4 +1,4 @@
-"""Predictions for whole datasets: asked for as jobs, kept as files, and given out."""
+"""Predictions for whole datasets: submitted as jobs, stored as files, also in buckets, and downloaded."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +7,15 @@ from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
+from app import outbound
+from app.config import settings
 from app.curation.schemas import SuggestRowsRequest
 from app.datasets import versions as dataset_versions
+from app.datasets.addresses import object_of
 from app.errors import Conflict, InvalidInput, Item, NotFound
 from app.models import row_kinds
 from app.models import service as models
-from app.predictions import targets
+from app.outbound import RefusedError
 from app.predictions.least_cost import check_least_cost
 from app.predictions.model_cache import ModelCache
 from app.predictions.schemas import MEDIA_TYPES, BatchPredictRequest, PredictionFormat, PredictionPlan, SureRows
@@ -54,7 +57,7 @@ def resolve_batch(session: Session, request: R, lock: bool = True) -> tuple[tabl
         to the target.
     """
     if isinstance(request, BatchPredictRequest) and request.target is not None:
-        targets.require_allowed(request.target)
+        require_target(request.target)
     version = models.version_row(session, request.model, request.version, request.alias, lock=lock)
     dataset = by_ref(session, tables.Dataset, request.dataset, lock=lock)
     rows = dataset_versions.resolve_version(session, dataset, request.dataset_version)
@@ -147,3 +150,29 @@ def of_job(session: Session, job_id: str, name: str | None = None) -> Prediction
     rows = name if name is not None or dataset is None else dataset.name
     parts = [*by_whom, job.id[:8]] if rows is None else [rows, *by_whom]
     return PredictionFile(path, MEDIA_TYPES[format], f"{'-'.join(parts)}.{format}")
+
+
+def require_target(target: str) -> None:
+    """Raise InvalidInput unless the settings allow an object's address, ``s3://bucket/key``."""
+    try:
+        parts = outbound.parts_of(target, ("s3",), "s3://bucket/key")
+        if not parts.path or parts.path.endswith("/") or parts.query:
+            raise RefusedError("expected s3://bucket/key, in ASCII")
+        outbound.require_within(target, settings().targets, "POLYMARGIN_TARGETS")
+    except RefusedError as error:
+        raise InvalidInput("the file cannot be written there", [Item(str(error), "/target")]) from None
+
+
+def write_to_target(target: str, path: Path, sha256: str) -> None:
+    """Write a file to the object, which appears whole and replaces one that is there.
+
+    Raises
+    ------
+    InvalidInput
+        The settings do not allow the address.
+    StorageAway
+        The bucket does not answer.
+    """
+    require_target(target)
+    bucket, key = object_of(target)
+    bucket.put(key, path, sha256)

@@ -95,12 +95,17 @@ def predict(
     answer = answers[0].model_copy(update={"predictions": every})
     if json:
         print_json(answer)
-        return
-    shown = console(json)
-    for row, one in enumerate(text or []):
+    else:
+        _show_answer(answer, text or [], explain=explain > 0)
+
+
+def _show_answer(answer: PredictResponse, texts: list[str], *, explain: bool) -> None:
+    """Print warnings, a table of predictions, and what else was asked for."""
+    shown, every = console(False), answer.predictions
+    for row, one in enumerate(texts):
         if not one.strip():
             shown.print(f"Instance {row} is a blank text without features; its prediction is that of an empty row")
-    for warning in (_unknown(every, text or []), _unseen(every), _unseen_languages(every)):
+    for warning in (_unknown(every, texts), _unseen(every), _unseen_languages(every)):
         if warning is not None:
             shown.print(warning, markup=False)
     if read := _text_languages(every):
@@ -171,7 +176,6 @@ def _without_empty_columns(titles: list[str], rows: list[tuple[object, ...]], op
 
 
 def _used(found: UsedThreshold) -> str:
-    """Describe the threshold of ``sure``."""
     if found.threshold is None:
         return "No threshold reached this precision on held-out rows with 95 % confidence"
     note = f"Minimum probability {found.threshold:.3f}"

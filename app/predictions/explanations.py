@@ -47,7 +47,6 @@ def explanation(
 
     Parameters
     ----------
-    loaded : LoadedModel
     instance : JSON
         As it was given, for offsets in texts.
     row : (indices, values)

@@ -65,7 +65,6 @@ def input_columns(stack: ExitStack, found: list[Source] | None, corpus: Corpus) 
 
     Parameters
     ----------
-    stack : ExitStack
     found : list of Source or None
         What :func:`sources` found.
     corpus : Corpus

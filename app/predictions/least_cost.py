@@ -61,7 +61,6 @@ def least_cost(model: Model, values: AnyFloats, k: int, allowed: Allowed | None 
         With costs.
     values : float array, shape (n_rows, n_classes)
         Logarithms of the probabilities.
-    k : int
     allowed : bool array, shape (n_classes,), optional
         Which labels may be answered; the costs are expected by the probabilities of all.
     """

@@ -159,7 +159,6 @@ class ModelCache:
     Parameters
     ----------
     sessions : sessionmaker
-    max_bytes : int
     """
 
     def __init__(self, sessions: sessionmaker[Session], max_bytes: int) -> None:

@@ -59,7 +59,6 @@ class QuickPredictions:
     app : ASGI application
     state : State
         The application's: settings, models, keyring, metrics.
-    hosts : Hosts
     """
 
     def __init__(self, app: ASGIApp, state: State, hosts: Hosts) -> None:
@@ -123,7 +122,6 @@ class QuickPredictions:
         return _Known(principal, loaded, named.decode() if SANE_ID.fullmatch(named) else secrets.token_hex(16))
 
     async def _answer(self, known: _Known, messages: list[Message]) -> bytes | None:
-        """The answer's body; None if it fails."""
         if messages[-1]["type"] != "http.request":
             return None
         content: bytes = messages[0]["body"]

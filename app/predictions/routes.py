@@ -9,10 +9,11 @@ from app.access.authentication import VIEWER
 from app.http.bodies import Body, request_schema, require_json
 from app.http.parameters import V1, Db, Id, Number, Ref
 from app.http.problems import responses
-from app.predictions import batch_predictions, codes, terms, thresholds
+from app.predictions import batch_predictions, inspection
 from app.predictions.answer_counts import KEPT_DAYS
 from app.predictions.drift import of_version
 from app.predictions.inference import answer, loaded_model, most_instances
+from app.predictions.inspection import read_columns
 from app.predictions.inspection_schemas import (
     ClassTerms,
     Drift,
@@ -23,7 +24,6 @@ from app.predictions.inspection_schemas import (
 )
 from app.predictions.model_cache import ModelCache
 from app.predictions.nearest import nearest
-from app.predictions.read_columns import read_columns
 from app.predictions.schemas import ModelInputs, PredictRequest, PredictResponse
 from app.schemas import NAME_PATTERN
 
@@ -99,8 +99,8 @@ def get_code(
 
     Versions of `output_code`, and of `continuous_code` over machines, have a code; other versions get 404.
     """
-    code = codes.of_version(request.app.state.models, request.state.key.workspace, ref, number)
-    return codes.window(code, first_class, n_classes, first_column, n_columns)
+    code = inspection.code_of(request.app.state.models, request.state.key.workspace, ref, number)
+    return inspection.code_window(code, first_class, n_classes, first_column, n_columns)
 
 
 drift_router = APIRouter(prefix=f"{V1}/models", tags=["models"])
@@ -137,11 +137,11 @@ def get_class_terms(
     number: Number,
     label: Annotated[str, Query(min_length=1, max_length=1000, description="Class label.")],
     limit: Annotated[
-        int, Query(ge=1, le=terms.MAX_TERMS, description="Number of features for and against the class.")
+        int, Query(ge=1, le=inspection.MAX_TERMS, description="Number of features for and against the class.")
     ] = 20,
 ) -> ClassTerms:
     """List the features with the largest weights for and against a class of a linear model."""
-    return terms.of_class(request.app.state.models, request.state.key.workspace, ref, number, label, limit)
+    return inspection.class_terms(request.app.state.models, request.state.key.workspace, ref, number, label, limit)
 
 
 inputs_router = APIRouter(prefix=f"{V1}/models", tags=["models"])
@@ -173,4 +173,4 @@ def get_thresholds(request: Request, ref: Ref, number: Number) -> ThresholdCurve
     Versions trained by `auto` have probabilities; versions without them get 404. For sets of labels, each label of a
     set is an answer, and `recall` is the share of the true labels among the answers.
     """
-    return thresholds.of_version(request.app.state.models, request.state.key.workspace, ref, number)
+    return inspection.threshold_curve(request.app.state.models, request.state.key.workspace, ref, number)

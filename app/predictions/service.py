@@ -24,6 +24,7 @@ from app.predictions.model_cache import LoadedModel
 from app.predictions.schemas import LANGUAGE_PATTERN
 from app.predictions.sure_answers import Used, sure, sure_labels, used_threshold
 from solvers.core.certain_answers import certain
+from solvers.core.model import Model
 from solvers.numerics.array_types import AnyFloats
 
 MAX_TOP = 1000
@@ -59,10 +60,8 @@ def predict(loaded: LoadedModel, document: dict[str, Any], max_instances: int) -
 
     Parameters
     ----------
-    loaded : LoadedModel
     document : dict
         The request as JSON gave it; see ``PredictRequest``.
-    max_instances : int
 
     Returns
     -------
@@ -264,7 +263,6 @@ def _tell_unseen_languages(
 
 
 def _text(loaded: LoadedModel, instance: Mapping[str, Any]) -> str:
-    """All texts of an instance."""
     columns = loaded.features.columns
     if "text" in instance or columns is None:
         return str(instance.get("text", ""))
@@ -281,25 +279,10 @@ def _tell_costs(prediction: dict[str, Any], costs: list[float]) -> None:
 
 
 def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wanted: _Wanted) -> dict[str, Any]:
-    model = loaded.model
+    model, reported = loaded.model, wanted.reported
     ranked, worth = ranking
     best, scores = ranked[: wanted.top_k], worth[: wanted.top_k]
-    if not all(map(math.isfinite, scores.tolist())):
-        raise InvalidInput("The scores of an instance are beyond the range of floats: its values are too large.")
-    classes = model.classes
-    top: list[dict[str, Any]] = [
-        {"label": classes[index], "score": score} for index, score in zip(best.tolist(), scores.tolist(), strict=True)
-    ]
-    reported = wanted.reported
-    if reported:
-        for label in top:
-            label.update(reported.get(label["label"], _NOTHING))
-    if model.reliability is not None:
-        for label in top:
-            label["probability"] = min(math.exp(label["score"]), 1.0)
-    elif model.set_reliability is not None:
-        for label in top:
-            label["probability"] = float(expit(label["score"]))
+    top = _top(model, best, scores, reported)
     answer = {**top[0], "labels": None, "top": top, "path": None, "subtree": None}
     found = None
     known = loaded.features.known_terms(row[0])
@@ -329,19 +312,8 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
         answer["path"] = [{"label": label, "margin": None, **reported.get(label, _NOTHING)} for label in steps]
     explained: list[str] | None = None
     if subtree is not None:
-        nodes = [(label, parent) for label, parent, _ in subtree]
-        scored = model.score_one(*row) if nodes else scores
-        answer["labels"] = labels_of_set(loaded, nodes, scored, wanted.used, reported, wanted.allowed)
-        # the best label first, each behind all that is above it; a set that is no set of paths has further nodes
-        others = [] if wanted.allowed is not None else [label for label, _ in nodes]
-        chosen = [*(step for label in answer["labels"] for step in label["path"]), *others]
-        explained = _after_parents(chosen, dict(nodes), loaded.labels.other_parents)
-        by_name = {node[0]: node for node in subtree}
-        subtree = [by_name[step] for step in explained if step in by_name]
-        answer["subtree"] = [
-            {"label": label, "parent": parent, "margin": margin, **reported.get(label, _NOTHING)}
-            for label, parent, margin in subtree
-        ]
+        scored = model.score_one(*row) if subtree else scores
+        explained = _tell_set(answer, loaded, subtree, scored, wanted)
     else:
         answer["labels"] = one_label(loaded, top[0], wanted.used, found)
     if wanted.n_terms:
@@ -349,6 +321,48 @@ def _prediction(loaded: LoadedModel, instance: Any, row: Row, ranking: Best, wan
         answer["explanation"] = explanation(loaded, instance, row, int(best[0]), rival, wanted.n_terms, explained)
         name_steps(answer["explanation"], reported)
     return answer
+
+
+def _top(model: Model, best: NDArray[np.int64], scores: AnyFloats, reported: LabelFacts) -> list[dict[str, Any]]:
+    """The best labels with their scores, facts and probabilities."""
+    if not all(map(math.isfinite, scores.tolist())):
+        raise InvalidInput("The scores of an instance are beyond the range of floats: its values are too large.")
+    top: list[dict[str, Any]] = [
+        {"label": model.classes[index], "score": score}
+        for index, score in zip(best.tolist(), scores.tolist(), strict=True)
+    ]
+    if reported:
+        for label in top:
+            label.update(reported.get(label["label"], _NOTHING))
+    if model.reliability is not None:
+        for label in top:
+            label["probability"] = min(math.exp(label["score"]), 1.0)
+    elif model.set_reliability is not None:
+        for label in top:
+            label["probability"] = float(expit(label["score"]))
+    return top
+
+
+def _tell_set(
+    answer: dict[str, Any],
+    loaded: LoadedModel,
+    subtree: Sequence[tuple[str, str | None, float]],
+    scored: AnyFloats,
+    wanted: _Wanted,
+) -> list[str]:
+    """Add the labels of a set and its nodes, the best label first, each behind all that is above it; the nodes."""
+    nodes = [(label, parent) for label, parent, _ in subtree]
+    answer["labels"] = labels_of_set(loaded, nodes, scored, wanted.used, wanted.reported, wanted.allowed)
+    # a set that is no set of paths has further nodes
+    others = [] if wanted.allowed is not None else [label for label, _ in nodes]
+    chosen = [*(step for label in answer["labels"] for step in label["path"]), *others]
+    ordered = _after_parents(chosen, dict(nodes), loaded.labels.other_parents)
+    by_name = {node[0]: node for node in subtree}
+    answer["subtree"] = [
+        {"label": label, "parent": parent, "margin": margin, **wanted.reported.get(label, _NOTHING)}
+        for label, parent, margin in (by_name[step] for step in ordered if step in by_name)
+    ]
+    return ordered
 
 
 def _after_parents(

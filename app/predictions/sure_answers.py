@@ -133,13 +133,11 @@ def sure(model: Model, row: tuple[Any, Any], best: int, probability: float, used
 
     Parameters
     ----------
-    model : Model
     row : (indices, values)
     best : int
         The class of the prediction.
     probability : float
         Of that class.
-    used : Used
     """
     if model.back_off is None:
         return {"label": model.classes[best], "probability": probability} if probability >= used.threshold else None
@@ -159,7 +157,6 @@ def sure_nodes(model: Model, log_probabilities: AnyFloats, best: Ints, used: Use
     log_probabilities : float array, shape (n_rows, n_classes)
     best : int64 array, shape (n_rows,)
         The class of each row's label.
-    used : Used
     """
     assert model.back_off is not None
     ways, confidence = model.back_off.ways(np.exp(log_probabilities), best)

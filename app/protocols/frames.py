@@ -11,8 +11,8 @@ import orjson
 
 from app.errors import InvalidInput, Item, Malformed
 from app.features.names import list_widths
+from app.predictions.inspection import MOST_NAMED
 from app.predictions.model_cache import LoadedModel
-from app.predictions.read_columns import MOST_NAMED
 from app.protocols.adapter import lists_of, reads_texts, require_few
 from app.storable_text import require_storable
 from app.values import canonical

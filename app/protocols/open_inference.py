@@ -267,7 +267,6 @@ class _Output:
 
 
 def _wanted(document: dict[str, Any], parameters: dict[str, Any], loaded: LoadedModel) -> dict[str, _Output]:
-    """The outputs that are asked for."""
     names, binary = _names(loaded), bool(parameters.get("binary_data_output", False))
     asked = document.get("outputs")
     if not asked:

@@ -45,8 +45,6 @@ class Entry(NamedTuple):
         Labels that were chosen from a list.
     checked : bool
         In queues of sets, the labels are the decision even if they are those that were predicted.
-    skipped : bool
-    comment : str or None
     person : str or None
         Who decided, with a colon, which no key's name has; None: the caller.
     is_truth : bool
@@ -265,7 +263,6 @@ def _is_known(queue: _Queue, entry: Entry, row: _Row, request: DecisionRequest) 
 
 
 def _decide(session: Session, queue: _Queue, entry: Entry, row: _Row, request: DecisionRequest) -> str | None:
-    """Record a decision; what is wrong with it, or None."""
     opinions = queue.opinions.setdefault(row.number, {})
     only_named = all(":" in person for person in opinions)
     follows = entry.person is not None and (only_named or entry.revision == row.revision)

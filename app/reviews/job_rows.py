@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from app.curation.schemas import SuggestRowsRequest
 from app.errors import InvalidInput, Item
 from app.predictions.batch_predictions import PredictionFile
 from app.predictions.schemas import BatchPredictRequest
 from app.reviews.schemas import ReviewRequest
-from app.store.corpus import open_corpus
+from app.store.corpus import Corpus, open_corpus
 from app.store.files import files
 
 MOST_ROWS = 100_000
@@ -37,7 +38,6 @@ def rows_of_job(
         What the job wrote.
     asked : BatchPredictRequest or SuggestRowsRequest
         What the job was asked for.
-    request : ReviewRequest
     path : str
         Where the rows of the dataset are kept.
 
@@ -60,32 +60,37 @@ def rows_of_job(
     answers = pq.read_table(file.path, columns=["row", "sure", *fields])
     said = answers["sure"].to_pylist()
     sure = np.array([bool(each) and all(each) for each in said] if sets else said, dtype=bool)
+    chosen = _chosen(sure, request)
+    corpus = open_corpus(files(), path)
+    found: dict[bool, list[tuple[float, int, Row]]] = {False: [], True: []}
+    for is_sure, answer in zip(sure[chosen].tolist(), answers.take(chosen).to_pylist(), strict=True):
+        given, certain = _of_set(answer) if sets else _of_one(answer, suffixes)
+        said_of = {"alternatives": given, "sure": is_sure, "state": "open", "revision": 1}
+        found[is_sure].append((certain, answer["row"], _content(corpus, answer["row"]) | said_of))
+    if isinstance(asked, BatchPredictRequest):
+        found[False].sort(key=lambda each: each[:2])
+    unsure, others = ([shown for _, _, shown in found[is_sure]] for is_sure in (False, True))
+    return [each | {"place": place} for place, each in enumerate(scattered(unsure, others, request.seed))], sets
+
+
+def _chosen(sure: NDArray[np.bool_], request: ReviewRequest) -> NDArray[np.int64]:
+    """Places of the rows that are not sure, and of a sample of the sure ones."""
     sampled = _sample(np.flatnonzero(sure), request.sure_share, request.seed)
     chosen = np.concatenate([np.flatnonzero(~sure), sampled])
     if len(chosen) > MOST_ROWS:
         _refuse(f"the review would have {len(chosen):,} rows; at most {MOST_ROWS:,} are allowed: predict a part")
     if len(chosen) == 0:
         _refuse("all rows of the job are sure; nothing is left to review; set sure_share to include sure rows")
-    corpus = open_corpus(files(), path)
-    found: dict[bool, list[tuple[float, int, Row]]] = {False: [], True: []}
-    for is_sure, answer in zip(sure[chosen].tolist(), answers.take(chosen).to_pylist(), strict=True):
-        row = answer["row"]
-        given, certain = _of_set(answer) if sets else _of_one(answer, suffixes)
-        shown = {
-            "row": row,
-            "row_id": None if corpus.ids is None else corpus.ids[row],
-            "text": None if corpus.texts is None else corpus.texts[row],
-            "record": corpus.record(row) if corpus.kind == "table" else None,
-            "alternatives": given,
-            "sure": is_sure,
-            "state": "open",
-            "revision": 1,
-        }
-        found[is_sure].append((certain, row, shown))
-    if isinstance(asked, BatchPredictRequest):
-        found[False].sort(key=lambda each: each[:2])
-    unsure, others = ([shown for _, _, shown in found[is_sure]] for is_sure in (False, True))
-    return [each | {"place": place} for place, each in enumerate(scattered(unsure, others, request.seed))], sets
+    return chosen
+
+
+def _content(corpus: Corpus, row: int) -> Row:
+    return {
+        "row": row,
+        "row_id": None if corpus.ids is None else corpus.ids[row],
+        "text": None if corpus.texts is None else corpus.texts[row],
+        "record": corpus.record(row) if corpus.kind == "table" else None,
+    }
 
 
 def certainty(predicted: Sequence[float], others: Sequence[float]) -> float:

@@ -19,10 +19,6 @@ from app.store.lookup import by_ref
 class LabelIndex:
     """The labels of a model version and the nodes of its tree, with their names, to be searched while a person types.
 
-    Parameters
-    ----------
-    loaded : LoadedModel
-
     Attributes
     ----------
     places : mapping of str to int

@@ -57,7 +57,6 @@ def choices(loaded: LoadedModel | None, alternatives: Sequence[Sequence[Mapping[
 
     Parameters
     ----------
-    loaded : LoadedModel or None
     alternatives : sequence of sequence of mapping
         Of all rows of the queue.
     """

@@ -13,9 +13,9 @@ from app.http.problems import responses
 from app.jobs import service as jobs
 from app.jobs.schemas import Job
 from app.predictions.schemas import LANGUAGE_PATTERN
-from app.reviews import claims, decisions, label_search, queue_files, rows
+from app.reviews import decisions, label_search, queue_files, rows
 from app.reviews import service as reviews
-from app.reviews.decided_rows import append_decided
+from app.reviews.decisions import append_decided
 from app.reviews.schemas import (
     ClaimedRows,
     ClaimRequest,
@@ -83,13 +83,13 @@ def list_review_rows(
 @router.post("/{ref}/claim", dependencies=[CLERK])
 def claim_rows(session: Db, ref: Ref, body: Body[ClaimRequest]) -> ClaimedRows:
     """Claim rows for some minutes, the least sure first; no two claims get the same row."""
-    return ClaimedRows(rows=claims.claim(session, ref, body))
+    return ClaimedRows(rows=rows.claim(session, ref, body))
 
 
 @router.post("/{ref}/release", status_code=204, dependencies=[CLERK])
 def release_rows(session: Db, ref: Ref, body: Body[ReleaseRequest]) -> None:
     """Give claimed rows back before their leases end."""
-    claims.release(session, ref, body.rows)
+    rows.release(session, ref, body.rows)
 
 
 @router.get("/{ref}/labels", dependencies=[VIEWER], responses=responses(409))

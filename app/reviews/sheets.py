@@ -47,16 +47,13 @@ def workbook(review: tables.Review, rows: Sequence[tables.ReviewRow]) -> bytes:
     header = [*_HIDDEN, "id", *inputs, *decided, *labels, *choices]
     book = Workbook(write_only=True)
     sheet = book.create_sheet("Review")
+    wide = {*inputs} if separator is None else {*inputs, "decision"}
     for at, name in enumerate(header, 1):
         size = sheet.column_dimensions[get_column_letter(at)]
-        size.width = _WIDE if name in inputs or (name == "decision" and separator is not None) else _WIDTH
+        size.width = _WIDE if name in wide else _WIDTH
         size.hidden = name in _HIDDEN or name in choices
     if choices:
-        decision = get_column_letter(header.index("decision") + 1)
-        first, last = get_column_letter(len(header) - len(choices) + 1), get_column_letter(len(header))
-        rule = DataValidation("list", formula1=f"${first}2:${last}2", allow_blank=True, showErrorMessage=False)
-        rule.add(f"{decision}2:{decision}{len(rows) + 1}")
-        sheet.data_validations.append(rule)
+        _offer(sheet, header, len(choices), len(rows))
     sheet.freeze_panes = "A2"
     sheet.append([_cell(sheet, name, bold=True) for name in header])
     for row in rows:
@@ -71,6 +68,15 @@ def workbook(review: tables.Review, rows: Sequence[tables.ReviewRow]) -> bytes:
     stream = io.BytesIO()
     book.save(stream)
     return stream.getvalue()
+
+
+def _offer(sheet: Any, header: Sequence[str], n_choices: int, n_rows: int) -> None:
+    """Let the drop-down of each decision offer what the last columns of its row have."""
+    decision = get_column_letter(header.index("decision") + 1)
+    first, last = get_column_letter(len(header) - n_choices + 1), get_column_letter(len(header))
+    rule = DataValidation("list", formula1=f"${first}2:${last}2", allow_blank=True, showErrorMessage=False)
+    rule.add(f"{decision}2:{decision}{n_rows + 1}")
+    sheet.data_validations.append(rule)
 
 
 def entries(path: Path) -> Iterator[Entry]:

@@ -1,6 +1,6 @@
-"""Feedback: the right labels of instances, kept until they are rows of a dataset."""
+"""Feedback: the right labels of instances, kept until they are appended to a dataset as rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -8,17 +8,19 @@ from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.access import quotas
+from app.datasets.instance_rows import MOST_ROWS, append_rows, rows_for
 from app.errors import MAX_ITEMS, Conflict, InvalidInput, Item, NotFound
 from app.features.base import InstanceError
 from app.formats.labels import label_problem
-from app.models.service import model_row
+from app.jobs.schemas import Job
+from app.models.service import model_row, version_row
 from app.predictions.model_cache import LoadedModel
 from app.predictions.service import read_row
-from app.rules.schemas import Feedback, FeedbackRequest
+from app.rules.schemas import Feedback, FeedbackRequest, FeedbackRowsRequest
 from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
-from app.store.lookup import by_id, newest, require_owner, to_schema
+from app.store.lookup import by_id, by_ref, newest, require_owner, to_schema
 
 F, J = tables.Feedback, tables.Job
 _ENDED = ("failed", "cancelled")
@@ -38,7 +40,6 @@ def report_all(
     ----------
     loaded : LoadedModel
         The version that answered, or might have.
-    requests : sequence of FeedbackRequest
     pointers : sequence of str
         Where each is in the request, for error messages.
 
@@ -191,3 +192,45 @@ def _appended() -> ColumnElement[bool]:
 
 def _show(row: tables.Feedback, model: str) -> Feedback:
     return to_schema(Feedback, row, model=model, version=row.number, key=row.owner, job=row.job_id)
+
+
+class NoFeedback(Conflict):
+    """Nothing waits that fits the dataset."""
+
+
+def append_feedback(
+    session: Session, ref: str, request: FeedbackRowsRequest, then: Callable[[tables.Job], None] = lambda _: None
+) -> Job:
+    """Queue a job that appends what waits of a model's feedback and fits the dataset, the oldest first.
+
+    ``then`` is called with the job in the transaction that makes it.
+
+    Raises
+    ------
+    NotFound
+        No such model or dataset.
+    Forbidden
+        Another key made the dataset.
+    Conflict
+        The model's dataset was deleted, or it is not ready; and as NoFeedback where nothing waits that fits.
+    """
+    with reading(session):
+        model = model_row(session, ref)
+        dataset_ref = request.dataset or version_row(session, ref).dataset_id
+        if dataset_ref is None:
+            raise Conflict("the dataset of the latest version was deleted; name another")
+        dataset = by_ref(session, tables.Dataset, dataset_ref)
+        row_of, new = rows_for(dataset)
+        found = session.scalars(select(F).where(F.model_id == model.id, waiting()).order_by(F.id).limit(MOST_ROWS))
+        given = [(each.id, row_of(each.instance, each.labels)) for each in found]
+    rows = {id: row for id, row in given if row is not None}
+    if not rows:
+        why = f"none of the {len(given)} that wait fits the dataset" if given else "none waits"
+        raise NoFeedback(f"no feedback can become rows: {why}")
+
+    def claim_and(job: tables.Job) -> None:
+        claim(session, list(rows), job.id)
+        then(job)
+
+    new = new.model_copy(update={"part": request.part})
+    return append_rows(session, dataset, new, list(rows.values()), len(rows), claim_and)

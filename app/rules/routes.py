@@ -14,7 +14,7 @@ from app.predictions.model_cache import ModelCache
 from app.rules import feedback
 from app.rules import runs as rule_runs
 from app.rules import service as rules
-from app.rules.feedback_rows import append_feedback
+from app.rules.feedback import append_feedback
 from app.rules.schemas import Feedback, FeedbackRequest, FeedbackRowsRequest, Rule, RulePatch, RuleRequest, RuleRun
 from app.schemas import Page
 from app.store import tables

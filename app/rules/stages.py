@@ -26,7 +26,7 @@ from app.jobs.schemas import FINAL_STATES, TrainRequest
 from app.models import aliases
 from app.models import service as models
 from app.rules import runs as rule_runs
-from app.rules.feedback_rows import NoFeedback, append_feedback
+from app.rules.feedback import NoFeedback, append_feedback
 from app.rules.schemas import Decision, FeedbackRowsRequest, Outcome, Promotion
 from app.store import tables
 from app.store.db import db_now, reading, writing

@@ -40,7 +40,6 @@ class Corpus:
     segments : tuple of csr_matrix of float64, shape (any, n_features)
         The rows of X, one below the other; more than one where rows were appended.
     texts : Texts or SegmentedTexts or None
-    feature_names : list of str or None
     weights : float64 array, shape (n_rows,), or None
         Weights of the rows; None where the file gave none, and in corpora written before files could.
     label_indptr : int64 array, shape (n_rows + 1,), or None
@@ -168,7 +167,6 @@ def save_relabelled(files: Files, path: str, old_path: str, parsed: Parsed) -> N
 
 
 def _shared(rows: Parsed, n_segments: int) -> list[str]:
-    """The arrays of texts and numbers."""
     kinds: tuple[str, ...] = () if rows.X is None else ("data", "indices", "indptr")
     kinds += () if rows.texts is None else ("blob", "offsets")
     kinds += () if rows.texts is None or rows.texts.sizes is None else ("sizes",)
@@ -216,7 +214,6 @@ def _save(
 
 
 def _segment(X: csr_matrix | None, texts: Texts | None, number: int) -> dict[str, NDArray[Any]]:
-    """The arrays of some rows' texts and numbers."""
     arrays: dict[str, NDArray[Any]] = {}
     if texts is not None:
         arrays |= {"blob": texts.blob, "offsets": texts.offsets}
@@ -282,7 +279,6 @@ class ClassCounts:
 
     Attributes
     ----------
-    labels : sequence of str
     train, test, validation : int64 arrays, shape (n_classes,)
     order : int64 array, shape (n_classes,)
         The labels' indices, by falling number of rows.

@@ -18,7 +18,7 @@ from app.config import settings
 from app.store.db import new_id
 from app.store.disk_space import writing_to
 from app.store.ranges import RangedFolder
-from solvers.core.artefact_files import file_digest, read_array
+from solvers.core.artefact_files import file_digest, read_array, sync_folder
 
 MANIFEST = "manifest.json"
 
@@ -386,12 +386,3 @@ def _share(source: Path, target: Path) -> None:
 def _sync(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Make what was created, renamed or removed in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,7 +1,5 @@
 """Whether test rows and training rows have the same distribution."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -25,7 +23,6 @@ def part_shift(parsed: Parsed, train: NDArray[np.int64], test: NDArray[np.int64]
 
     Parameters
     ----------
-    parsed : Parsed
     train, test : int64 arrays, shape (n_classes,)
         Rows of each label.
     """

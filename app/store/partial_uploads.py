@@ -18,7 +18,8 @@ from app.store.bucket_files import BucketFiles
 from app.store.buckets import StorageAway
 from app.store.db import new_id
 from app.store.disk_space import writing_to
-from app.store.files import Files, Upload, sync_folder
+from app.store.files import Files, Upload
+from solvers.core.artefact_files import sync_folder
 
 FOLDER = "uploads"
 _PART, _ABOUT, _LOCK = "part", "about.json", "lock"
@@ -38,8 +39,6 @@ class Partial:
 
     Attributes
     ----------
-    id : str
-    folder : Path
     size_bytes : int
         Of the whole file.
     sha256 : str or None

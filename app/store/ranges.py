@@ -53,7 +53,6 @@ class RangedRows:
 
     Parameters
     ----------
-    bucket : Ranged
     path : str
         Of the array's file.
     sha256 : str
@@ -145,7 +144,6 @@ class RangedFolder:
 
     Attributes
     ----------
-    manifest : mapping
     small : mapping of str to array
         Whole and checked.
     large : mapping of str to RangedRows

@@ -1,6 +1,4 @@
-"""Warnings about a dataset's rows: duplicates, leaks and other causes of misleading metrics."""
-
-from __future__ import annotations
+"""Warnings about a dataset's rows (duplicates, leaks and other causes of misleading metrics), and their scales."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,15 +7,24 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
-from app.datasets.statistics_schemas import DatasetWarning, Languages, NumberScales, PartShift, Repetitions
+from app.datasets.statistics_schemas import (
+    ColumnSpread,
+    DatasetWarning,
+    Languages,
+    NumberScales,
+    PartShift,
+    Repetitions,
+)
 from app.formats.label_forms import joined_by, looks_like_list
 from app.formats.labels import TEST, TRAIN, VALIDATION
 from app.formats.likeness import KINDS, Alike
 from app.formats.table import Parsed, shorten
 from app.plurals import counted
-from app.store.number_scales import why_scaled
 from app.store.row_keys import mixed, row_keys, sums
+from solvers.numerics import number_scales as scales
+from solvers.numerics.number_scales import scales_of
 
 _SAMPLE = 5000
 _MANY_DUPLICATES = 0.05
@@ -276,3 +283,34 @@ def _label_keys(parsed: Parsed) -> NDArray[np.uint64]:
     if parsed.label_indptr is None:
         return parsed.y.astype(np.uint64)
     return sums(mixed(parsed.y.astype(np.uint64) + np.uint64(1)), parsed.label_indptr)
+
+
+def number_scales(X: csr_matrix, names: Sequence[str] | None) -> NumberScales:
+    """The largest number and, of dense columns, the smallest and the largest standard deviation.
+
+    Parameters
+    ----------
+    X : csr_matrix of float64, shape (n_rows, n_features)
+        NaN is a missing number, and is left out.
+    names : sequence of str, optional
+        Of all columns.
+    """
+    found = scales_of(X)
+    least, most = (
+        None
+        if spread is None
+        else ColumnSpread(
+            column=str(spread.column) if names is None else names[spread.column], deviation=spread.deviation
+        )
+        for spread in (found.least, found.most)
+    )
+    return NumberScales(largest=found.largest, least_spread=least, most_spread=most)
+
+
+def why_scaled(numbers: NumberScales) -> str | None:
+    """Why numbers are scaled by default; None where they are taken as they are."""
+    least, most = (
+        None if spread is None else (spread.column, spread.deviation)
+        for spread in (numbers.least_spread, numbers.most_spread)
+    )
+    return scales.why_scaled(numbers.largest, least, most)

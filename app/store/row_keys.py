@@ -1,7 +1,5 @@
 """Hashes of the content of rows: of equal texts, numbers and categories the same, whatever the labels."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from itertools import pairwise

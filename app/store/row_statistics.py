@@ -1,7 +1,5 @@
 """Statistics of a dataset's rows, computed at import: parts, columns, and how lengths and features are spread."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
@@ -20,9 +18,8 @@ from app.formats.likeness import similar_labels
 from app.formats.table import Parsed
 from app.store.corpus import MOST_LISTED, ClassCounts
 from app.store.languages import languages
-from app.store.number_scales import number_scales
 from app.store.part_shift import part_shift
-from app.store.row_checks import Counted, Found, repetitions, warnings_of, widths
+from app.store.row_checks import Counted, Found, number_scales, repetitions, warnings_of, widths
 
 _MOST_ALIKE = 100
 

@@ -1,7 +1,5 @@
 """Rows that were appended to a dataset: the version before, and a segment of new rows after it."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +12,7 @@ from scipy.sparse import csr_matrix, vstack
 from app.datasets.recipe_schemas import TableColumns
 from app.formats.labels import PARTS, TRAIN
 from app.formats.table import Parsed, Texts, shorten
-from app.formats.text_blob import reordered
+from app.formats.text_rows import reordered
 from app.plurals import counted
 
 
@@ -81,7 +79,6 @@ class Extended:
 
     Attributes
     ----------
-    whole : Parsed
     X, texts : csr_matrix or Texts
         Of the new rows; columns are those of the whole.
     """
@@ -101,7 +98,6 @@ def extended(
     old : Parsed
         Its rows, without X and texts.
     old_segments : sequence of csr_matrix or Texts
-    new : Parsed
     part : str or None
         Where the new rows belong if they have no split of their own; None: the training part.
     same_columns : bool

@@ -47,7 +47,6 @@ class Call:
         With its query, below the API's prefix.
     python : str
         The same by the client, which the text calls ``client``.
-    method : str
     body : mapping or None
         As JSON.
     """

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
 from solvers.boosting import adaboost_steps
-from solvers.boosting.adaboost_weights import LossPlateau, half_log_odds
+from solvers.boosting.adaboost_steps import LossPlateau, half_log_odds
 from solvers.boosting.params import BoostingParams
 from solvers.boosting.rounds import Report, Run, Task
 from solvers.boosting.simd import LANES
@@ -142,7 +142,6 @@ class OutputRun(Run):
         return learners[moved], outputs[moved], weights[moved]
 
     def _best_for_all(self, thread_pool: ThreadPool, real: bool) -> int:
-        """The stump that is worth most to all outputs together."""
         m = len(self.f)
         if real:
             channel = np.arange(LANES * -(-m // HALF))

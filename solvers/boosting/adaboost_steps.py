@@ -1,8 +1,11 @@
-"""Steps of AdaBoost on outputs that are right or wrong each by themselves, and on colourings of the classes.
+"""What the AdaBoost methods share: weights of weak learners, when to stop, and steps on outputs and colourings.
 
-The loss of output l on row i is ``w[l, i] = omega_i exp(-Y[l, i] f[l, i])``; Y is +1, -1, or 0 where the output does
-not count. Sums may be reordered, as in :mod:`solvers.boosting.pairs.pair_weights`.
+Outputs are right or wrong each by themselves; colourings divide the classes. The loss of output l on row i is
+``w[l, i] = omega_i exp(-Y[l, i] f[l, i])``; Y is +1, -1, or 0 where the output does not count. Sums may be reordered,
+as in :mod:`solvers.boosting.pairs.pair_weights`.
 """
+
+from collections.abc import Mapping
 
 import numpy as np
 from numba import njit
@@ -10,6 +13,9 @@ from numba import njit
 from solvers.boosting.pairs.pair_weights import SUMS, TILE, accumulate
 from solvers.boosting.simd import interleave
 from solvers.numerics.array_types import Array, Floats, Ints, Ints8, Ints32
+
+QUIET = 10
+SPARE = 1e-5
 
 
 @njit(cache=True, nogil=True)
@@ -137,3 +143,42 @@ def restart_pairs(omega: Floats, y: Ints32, F: Floats, D: Floats) -> None:
         own = F[y[i], i]
         for q in range(F.shape[0]):
             D[q, i] = omega[i] * np.exp(0.5 * (F[q, i] - own)) if q != y[i] else 0.0
+
+
+def half_log_odds(right: float, wrong: float, total: float) -> float:
+    """AdaBoost's weight of a learner: half the logarithm of right over wrong.
+
+    A small share of all losses, ``total``, is added to both, so that it is finite (Schapire and Singer 1999, section
+    4.2, who add 1 / (n k); a share that does not count rows makes weights of examples equal to repetitions).
+    """
+    spare = SPARE * total
+    return 0.5 * float(np.log(right + spare) - np.log(wrong + spare)) if spare > 0 else 0.0
+
+
+class LossPlateau:
+    """Detects that a loss hardly falls any more: by less than ``tol`` of itself in each of ten rounds.
+
+    Attributes
+    ----------
+    last_loss : float
+    n_quiet : int
+        How many rounds in a row have lowered it by less.
+    """
+
+    def __init__(self, tol: float) -> None:
+        self.tol = tol
+        self.last_loss, self.n_quiet = np.inf, 0
+
+    def reached(self, loss: float) -> bool:
+        """Take notice of the loss after a round; whether to stop."""
+        quiet = self.last_loss < np.inf and self.last_loss - loss < self.tol * self.last_loss
+        self.last_loss, self.n_quiet = loss, self.n_quiet + 1 if quiet else 0
+        return loss <= 0 or self.n_quiet >= QUIET
+
+    def arrays(self) -> dict[str, Array]:
+        """What has to be kept."""
+        return {"last_loss": np.array(self.last_loss), "n_quiet": np.array(self.n_quiet)}
+
+    def restore(self, arrays: Mapping[str, Array]) -> None:
+        """Take back what :meth:`arrays` gave."""
+        self.last_loss, self.n_quiet = float(arrays["last_loss"]), int(arrays["n_quiet"])

@@ -28,8 +28,6 @@ class Task:
         Ascending.
     omega : float64 array, shape (n,)
         Weights of the rows.
-    n_classes, n_features : int
-    learners : WeakLearners
     held_y : int32 array, shape (n_held,)
     """
 

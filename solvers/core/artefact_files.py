@@ -54,6 +54,7 @@ def file_digest(path: Path) -> str:
 
 
 def sync_folder(folder: Path) -> None:
+    """Make what was created, renamed or removed in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

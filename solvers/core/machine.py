@@ -22,9 +22,8 @@ from solvers.core.base import Params, Solver, State, Step, within_range
 from solvers.core.memory import refuse
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
+from solvers.labels.costs import labels_without_rows
 from solvers.numerics.array_types import Floats
-
-NAMED = 5
 
 ClassWeight = Literal["balanced"] | dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None
 
@@ -52,12 +51,7 @@ def class_weights(problem: Problem, given: ClassWeight) -> Floats:
 def unknown_labels(given: ClassWeight, known: Iterable[str]) -> str | None:
     """What is wrong with weights by label where only the ``known`` labels are there; None if nothing is."""
     unknown = sorted(set(given) - set(known)) if isinstance(given, Mapping) else []
-    if not unknown:
-        return None
-    named = ", ".join(f"{label!r:.80}" for label in unknown[:NAMED])
-    more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
-    labels = "1 label" if len(unknown) == 1 else f"{len(unknown)} labels"
-    return f"class_weight names {labels} that no training row has: {named}{more}"
+    return f"class_weight names {labels_without_rows(unknown)}" if unknown else None
 
 
 # no C beyond it differs from the hard margin by more than rounding does

@@ -28,7 +28,7 @@ MODEL_KINDS: Mapping[str, str] = MappingProxyType(
         "linear_code": "solvers.output_codes.code_model:LinearCodeModel",
         "stumps": "solvers.boosting.weak_learners.stumps_model:StumpsModel",
         "trees": "solvers.boosting.weak_learners.decision_trees_model:DecisionTreesModel",
-        "committee": "solvers.boosting.weak_learners.committee_model:CommitteeModel",
+        "committee": "solvers.boosting.weak_learners.binary_machines:CommitteeModel",
         "label_trees": "solvers.hierarchical.learnt_trees.label_tree_model:LabelTreeModel",
         "centroids": "solvers.hierarchical.learnt_trees.centroid_model:CentroidModel",
         "pool": "solvers.selection.pool_model:PoolModel",

@@ -145,7 +145,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             yield np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def _rows(self, X: Any) -> sp.csr_matrix:
-        """The rows of X, as those that were trained on."""
         check_is_fitted(self)
         if getattr(self, "vocabulary", None) is not None:
             # a model that reads terms alone has no columns of names

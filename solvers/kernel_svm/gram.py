@@ -44,7 +44,6 @@ class Gram:
     ----------
     X : csr_matrix of float64, shape (n_samples, n_features)
         The Gram matrix itself, symmetric, if the kernel is ``precomputed``.
-    kernel : KernelFunction
     cache_bytes : int
         What the kept columns may take.
     at_least : int

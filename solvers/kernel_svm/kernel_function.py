@@ -35,8 +35,6 @@ class KernelFunction:
     ----------
     name : {"linear", "poly", "rbf", "precomputed"}
         ``x . z``, ``(gamma x . z + coef0) ** degree``, ``exp(-gamma |x - z|^2)``, or the entry of a matrix.
-    degree : int
-    gamma, coef0 : float
     """
 
     name: KernelName

@@ -84,8 +84,6 @@ def kernel_map(X: sp.csr_matrix, function: KernelFunction, offset: float = 0.0) 
     ----------
     X : csr_matrix of float64, shape (n_samples, n_features)
         The kernel's values themselves, symmetric, if the kernel is ``precomputed``.
-    function : KernelFunction
-    offset : float
 
     Raises
     ------

@@ -21,10 +21,8 @@ class KernelModel(Model):
 
     Parameters
     ----------
-    classes : sequence of str
     n_features : int
         With a precomputed kernel the number of training examples: rows hold kernel values against all of them.
-    function : KernelFunction
     features : int64 array, ascending
         The features that some support vector has; with a precomputed kernel the support vectors' own numbers.
     vectors : csr_matrix of float64, shape (n_support, n_used_features)

@@ -173,12 +173,15 @@ def table_fault(table: Table, known: Sequence[str] | set[str]) -> str | None:
     labels = set(known)
     named = set(table).union(*table.values()) if table else set()
     unknown = sorted(named - labels)
-    if not unknown:
-        return None
+    return f"costs name {labels_without_rows(unknown)}" if unknown else None
+
+
+def labels_without_rows(unknown: Sequence[str]) -> str:
+    """How many labels no training row has, and the first of them, for a message."""
     some = ", ".join(f"{label!r:.80}" for label in unknown[:NAMED])
     more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
     count = "1 label" if len(unknown) == 1 else f"{len(unknown)} labels"
-    return f"costs name {count} that no training row has: {some}{more}"
+    return f"{count} that no training row has: {some}{more}"
 
 
 @njit(cache=True, nogil=True)

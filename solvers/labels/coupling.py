@@ -102,7 +102,6 @@ def convex(tree: Taxonomy, K: Floats, repair: Repair) -> Floats:
 
     Parameters
     ----------
-    tree : Taxonomy
     K : float64 array, shape (len(tree.path_nodes),)
     repair : "refuse", "scale" or "raise"
         ``scale`` multiplies what is off the diagonal by one factor, ``raise`` adds one number to the diagonal, until

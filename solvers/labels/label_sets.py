@@ -78,7 +78,6 @@ def closed(
 
     Parameters
     ----------
-    tree : Taxonomy
     indptr : int array, shape (n_samples + 1,)
     nodes : int array
         The nodes of example i from ``indptr[i]`` to ``indptr[i + 1]``, in any order, repeated or not; a set may be
@@ -122,7 +121,6 @@ def with_ancestors(
 
     Parameters
     ----------
-    tree : Taxonomy
     labels : csr_matrix of bool, shape (n_samples, n_nodes)
     children, parents : sequences of int
         The further edges, by number of node.

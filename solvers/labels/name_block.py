@@ -25,7 +25,6 @@ class NameBlock:
 
     Attributes
     ----------
-    first : int
     n_concepts : int
         Concepts are the classes of the problem, in their order.
     alike : csr_matrix of float32, shape (n_concepts, n_concepts)

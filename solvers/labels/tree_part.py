@@ -17,7 +17,6 @@ class TreePart:
 
     Attributes
     ----------
-    whole : Taxonomy
     nodes : int32 array, shape (n_nodes_of_part,)
         Their numbers in the whole tree, ascending; with a node its parents.
     """
@@ -34,7 +33,6 @@ class TreePart:
 
         Parameters
         ----------
-        tree : Taxonomy
         labels : csr_matrix of bool, shape (n_samples, n_nodes)
             Closed upwards.
         """

@@ -56,7 +56,6 @@ class Task:
     y : int32 array, shape (n_samples,)
     weights : float64 array, shape (n_samples,)
         Of the examples' losses, positive.
-    n_classes : int
     loss : str
     """
 
@@ -121,7 +120,6 @@ class Bound(NamedTuple):
 
     Attributes
     ----------
-    total, length : float
     square : float
         Of V, as it is.
     """
@@ -208,12 +206,10 @@ def certify(task: Task, W: Floats, alpha: Floats, C: float, *, polish: bool = Tr
 
     Parameters
     ----------
-    task : Task
     W : float64 array, shape (n_features, n_classes)
         With a sum of zero over the classes, for ``lee_lin_wahba``.
     alpha : float64 array, shape (n_samples, n_classes)
         Dual variables of the machine at C, feasible but for rounding.
-    C : float
     polish : bool
         Whether the limit may be near: then all variables within their bounds are tried, where few of them do not do.
     """

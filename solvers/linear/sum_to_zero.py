@@ -219,7 +219,6 @@ class SumToZero(Machine[A]):
         return 0 < d <= AUTO_FEATURES and interior_point.estimate_bytes(n, d, k) <= allowed << 20
 
     def _count(self, problem: Problem, state: State) -> int:
-        """How many dual variables are not zero."""
         features = used_features(problem)
         if not self.takes_interior(problem, features):
             return int(np.count_nonzero(state["dual_values"]))

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from solvers.boosting import adaboost_steps
-from solvers.boosting.adaboost_weights import LossPlateau, half_log_odds
+from solvers.boosting.adaboost_steps import LossPlateau, half_log_odds
 from solvers.boosting.boosting import Boosting
 from solvers.boosting.params import BoostingParams
 from solvers.boosting.rounds import Report, Run, Task

@@ -106,7 +106,6 @@ class _Prepared(NamedTuple):
 
     Attributes
     ----------
-    whole : Problem
     usual : Problem
         Without names, and of sets of labels without the nodes that no row has.
     part : TreePart or None

@@ -63,7 +63,6 @@ class FlatDriver:
         Of a tree in which all nodes are children of the root, K being all ones.
     problem : Problem
         Prepared; its rows are those that are trained on.
-    params : AscentParams
     name : str
         Of the method, for messages.
     """

@@ -133,7 +133,6 @@ class _ConjugateGradients:
         return np.asarray(W + self.XT @ F)
 
     def _values(self, run: "_Run") -> Floats:
-        """The primal values of the nodes."""
         return np.asarray(self.at_zero - 0.5 * np.einsum("fj,fj->j", self.b + run.R, run.W))
 
 
@@ -158,5 +157,4 @@ class _Run:
 
 
 def _squares(R: Floats) -> Floats:
-    """The squared norm of every column."""
     return np.asarray(np.einsum("fj,fj->j", R, R))

@@ -91,7 +91,6 @@ class LabelTrees(Machine[LabelTreesParams]):
         return [learn_tree(centers, params.clustering, params.branches, params.most_leaves, rng) for rng in rngs]
 
     def _kept(self, state: State) -> list[LabelTree]:
-        """The trees of a step."""
         parent, label = np.asarray(state["parent"]), np.asarray(state["label"])
         begins = np.append(np.flatnonzero(parent < 0), len(parent))
         return [LabelTree(parent[begin:end], label[begin:end]) for begin, end in pairwise(begins.tolist())]

@@ -127,7 +127,6 @@ class _Run(PairRun):
         return float(np.abs(np.where(best == 0, np.minimum(gradient, 0.0), gradient)).max())
 
     def _objective(self, weights: Floats) -> tuple[float, Floats]:
-        """The objective and its gradient, flat."""
         loss, total = self.loss, 0.0
         gain = np.zeros_like(weights)
         for at in range(0, len(loss.y), CHUNK):

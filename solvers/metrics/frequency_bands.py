@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvers.metrics.row_sums import RowSums
+from solvers.metrics.intervals import RowSums
 from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints32
 
 

@@ -1,12 +1,14 @@
-"""How often each label is there, is named, and both: precision, recall and F1 of each and of all."""
+"""How often each label is there, is named, and both: precision, recall and F1, and the labels that are confused."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from solvers.labels.taxonomy import Taxonomy
-from solvers.numerics.array_types import Array, Floats
+from solvers.numerics.array_types import Array, Floats, Ints
 
 AVERAGES = ("precision", "recall", "micro_f1", "macro_f1", "weighted_f1")
 # the same averages over own labels and all those above them
@@ -81,3 +83,57 @@ def ratios(part: Array, whole: Array) -> Floats:
     found = np.zeros(np.shape(whole))
     np.divide(part, whole, out=found, where=whole != 0)
     return found
+
+
+class Confusions(NamedTuple):
+    """Pairs of labels by falling count, equal ones by the true and then the predicted label.
+
+    Attributes
+    ----------
+    true, predicted : int64 arrays, shape (n_pairs,)
+    n_rows : int64 array, shape (n_pairs,)
+        Rows that have the first label, and for which the second is named in its place.
+    """
+
+    true: Ints
+    predicted: Ints
+    n_rows: Ints
+
+
+def confused_labels(y_true: NDArray[np.integer], y_pred: NDArray[np.integer], n_labels: int, most: int) -> Confusions:
+    """The most frequent wrong pairs.
+
+    Parameters
+    ----------
+    y_true, y_pred : int arrays, shape (n_samples,)
+        In [0, n_labels).
+    n_labels : int
+    most : int
+        How many pairs to return.
+    """
+    wrong = y_true != y_pred
+    keys, count = np.unique(y_true[wrong].astype(np.int64) * n_labels + y_pred[wrong], return_counts=True)
+    return _most_frequent(keys // n_labels, keys % n_labels, count, most)
+
+
+def confused_sets(true: sp.csr_matrix, predicted: sp.csr_matrix, most: int) -> Confusions:
+    """The most frequent pairs of a label that a row has and is not given, and one that it is given and has not.
+
+    Parameters
+    ----------
+    true, predicted : csr_matrix of bool, shape (n_samples, n_labels)
+    most : int
+        How many pairs to return.
+    """
+    t, p = (sp.csr_matrix(sets, dtype=np.int64) for sets in (true, predicted))
+    both = t.multiply(p)
+    missed, added = sp.csr_matrix(t - both), sp.csr_matrix(p - both)
+    missed.eliminate_zeros()
+    added.eliminate_zeros()
+    pairs = sp.coo_matrix(missed.T @ added)
+    return _most_frequent(pairs.row.astype(np.int64), pairs.col.astype(np.int64), pairs.data, most)
+
+
+def _most_frequent(true: Ints, predicted: Ints, count: Ints, most: int) -> Confusions:
+    order = np.lexsort((predicted, true, -count))[:most]
+    return Confusions(true[order], predicted[order], count[order])

@@ -11,16 +11,15 @@ from numba import njit
 from solvers.labels.label_sets import are_own, own_labels
 from solvers.labels.taxonomy import Weighting
 from solvers.labels.tree_paths import Adjacency
-from solvers.metrics import confusions, intervals
+from solvers.metrics import intervals, label_table
 from solvers.metrics.calibration import ReliabilityCurve, expected_calibration_error, log_losses
-from solvers.metrics.confusions import Confusions
 from solvers.metrics.evaluation import Evaluation
 from solvers.metrics.frequency_bands import add_bands
 from solvers.metrics.hierarchical import ancestry, right
-from solvers.metrics.label_table import AVERAGES, HIERARCHICAL, LabelTable
+from solvers.metrics.intervals import RowSums
+from solvers.metrics.label_table import AVERAGES, HIERARCHICAL, Confusions, LabelTable
 from solvers.metrics.multilabel import common, n_different, set_losses
 from solvers.metrics.ranking import KS, Placed
-from solvers.metrics.row_sums import RowSums
 from solvers.numerics.array_types import Array, Bools, Floats, Floats32, Ints, Ints32
 
 
@@ -144,11 +143,13 @@ class Outcomes:
             true, n_labels = self.evaluation.truth.single, self.labels.n
             assert true is not None
             wrong = ~self._right()
-            found.append((0, confusions.of_labels(true[wrong], self.evaluation.predicted[wrong], n_labels, most)))
+            found.append(
+                (0, label_table.confused_labels(true[wrong], self.evaluation.predicted[wrong], n_labels, most))
+            )
         elif not self._levels:
-            found.append((0, confusions.of_sets(self._true, self._named, most)))
+            found.append((0, label_table.confused_sets(self._true, self._named, most)))
         for level, nodes in enumerate(self._levels, 1):
-            pairs = confusions.of_sets(self._true[:, nodes], self._named[:, nodes], most)
+            pairs = label_table.confused_sets(self._true[:, nodes], self._named[:, nodes], most)
             found.append((level, Confusions(pairs.true + nodes.start, pairs.predicted + nodes.start, pairs.n_rows)))
         return found
 
@@ -235,7 +236,6 @@ class Outcomes:
                 self.rows.measure("least_cost", 0, self.rows.column(evaluation.cost_of(evaluation.decided)))
 
     def _rankings(self, inverse: Floats | None, ks: tuple[int, ...], n_training: Ints | None) -> None:
-        """Add the measures of ranked lists."""
         truth, tree, evaluation = self._true, self.labels.tree, self.evaluation
         row = np.repeat(np.arange(evaluation.n_rows), np.diff(truth.indptr))
         every = np.ones(truth.nnz, bool)
@@ -255,7 +255,6 @@ class Outcomes:
             of_level.add_to(self.rows, level, ks)
 
     def _probabilities(self) -> None:
-        """Add the losses of the predicted probabilities."""
         reported = self.evaluation.probabilities
         if reported is not None:
             self.rows.measure("log_loss", 0, self.rows.column(log_losses(reported.of_true)))
@@ -311,7 +310,6 @@ class Outcomes:
 def _placed(
     found: Ints32, row: Ints, n_rows: int, chosen: Bools, labels: Array, inverse: Floats | None = None
 ) -> Placed:
-    """Some of the true labels, with their places."""
     indptr = np.concatenate([[0], np.cumsum(np.bincount(row[chosen], minlength=n_rows))])
     return Placed(indptr, found[chosen], None if inverse is None else inverse[labels[chosen]])
 

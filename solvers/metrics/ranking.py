@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from solvers.metrics.row_sums import RowSums
+from solvers.metrics.intervals import RowSums
 from solvers.numerics.array_types import AnyFloats, Floats, Ints, Ints32
 
 KS = (1, 3, 5, 10)

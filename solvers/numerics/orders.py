@@ -18,7 +18,6 @@ def active(examples: Ints32, unchanged: Bytes, epoch: int) -> Ints32:
     unchanged : uint8 array, shape (n_samples,)
         How many visits in a row have changed nothing. After three an example is visited every second epoch, after four
         every fourth, after five every eighth.
-    epoch : int
     """
     found, count = np.empty(examples.shape[0], np.int32), 0
     for i in examples:
@@ -67,7 +66,6 @@ def live(
     ----------
     gains, lengths, costs : array, shape (n_samples,)
         What the last visit gained; how many coefficients an example has; what a visit costs for each.
-    threshold : float
     seed, epoch, number : int
         Decide the order.
 

@@ -73,7 +73,6 @@ def sum_rows(W: Array, indices: Array, data: Array, begin: int, end: int, f: Arr
     indices : int array
     data : array
         Floats as those of W.
-    begin, end : int
     f : array, shape (width,)
         Floats as those of W.
     """

@@ -152,7 +152,6 @@ def square_norm(W: Array, n_classes: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _count(indices: Array, n_features: int) -> Ints:
-    """How many entries each feature has."""
     count = np.zeros(n_features, np.int64)
     for p in range(indices.shape[0]):
         count[indices[p]] += 1

@@ -29,7 +29,6 @@ def make(family: str, n_classes: int, n_columns: int | None = None, seed: int = 
         ``one_vs_rest``: a column a class. ``all_pairs``: a column a pair of classes, the others left out.
         ``dense_random``: +1 and -1 with equal chance. ``sparse_random``: 0 with chance 1/2. ``exhaustive``: every
         split of the classes. ``bch``: words of a Bose-Chaudhuri-Hocquenghem code as rows.
-    n_classes : int
     n_columns : int, optional
         For the random families, by default 10 and 15 times the binary logarithm of ``n_classes``, rounded up; for
         ``bch`` rounded up to a power of two less one. Never more than there are different columns.

@@ -23,7 +23,6 @@ class CodeModel(Model):
 
     Parameters
     ----------
-    classes : sequence of str
     columns : ColumnModels
         The machines of the columns.
     code : array, shape (n_classes, n_columns)

@@ -38,7 +38,6 @@ def chosen_weight(problem: Problem, block: Ints, seed: int = 0) -> ChosenWeight:
         Names of concepts are left aside.
     block : int64 array, shape (n_columns,)
         The columns of the features that are weighed.
-    seed : int
     """
     few = _some_rows(problem.of_terms, seed)
     tried: dict[float, float] = {}

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from solvers.core.base import Params, ParamsError, Solver
 from solvers.core.methods import all_methods, parse, unknown_method
 from solvers.core.problem import Problem, ProblemError
+from solvers.numerics.array_types import Floats
 from solvers.selection.sets.own_labels import has_own_inner
 
 # label trees of many branches are tried where classes are many, softmax regression and naive Bayes where they are few
@@ -29,6 +30,8 @@ MOST_RLS_BYTES = 1 << 30
 FEW_NODES = 200
 # of one search, all combinations of all grids counted
 MOST_TRIALS = 1000
+# part of the log loss; where a larger C has gained so much, no smaller one is tried
+CLEARLY = 0.002
 
 
 class Candidate(BaseModel):
@@ -52,7 +55,6 @@ class Family:
 
     Attributes
     ----------
-    method : str
     params : dict
     Cs : tuple of float
         In the order in which they are tried: the first, those above it, and those below it.
@@ -285,3 +287,41 @@ def typical_gamma(problem: Problem) -> float:
 
 def _place(pointer: str, candidate: Candidate) -> str:
     return f"/grid{pointer}" if pointer.split("/")[1] in candidate.grid else f"/params{pointer}"
+
+
+class Trial(NamedTuple):
+    """A family, the place of its C, and the number among all trials, those that are left out included."""
+
+    family: Family
+    place: int
+    number: int
+
+
+def is_due(trial: Trial, trials: Sequence[Trial], results: Floats) -> bool:
+    """Whether a trial may lead to something better than those before it.
+
+    Parameters
+    ----------
+    trials : sequence of Trial
+        All of them, by their numbers.
+    results : float64 array, shape (n_trials, 2)
+        The measure that counts and the negative log loss of each; nan of those that were not made.
+    """
+    like = trial.family.like
+    if like is not None:
+        rivals = [other for other in trials if other.family in (trial.family.rivals or (like,))]
+        found = results[[other.number for other in rivals], 0]
+        if not np.isnan(found).all():
+            best = rivals[int(np.nanargmax(found))]
+            return best.family == like and best.place == trial.place
+    if trial.place == 0:
+        return True
+    before = results[trial.number - trial.place : trial.number]
+    if np.isnan(before[0, 0]):
+        # left out
+        return False
+    first, last, C = trial.family.Cs[0], trial.family.Cs[trial.place - 1], trial.family.Cs[trial.place]
+    if C < first <= last:
+        peak = np.nanmax(before, axis=0)
+        return not bool(peak[0] > before[0, 0] and peak[1] > (1.0 - CLEARLY) * before[0, 1])
+    return trial.place == 1 or bool((before[-1] > np.nanmax(before[:-1], axis=0)).any())

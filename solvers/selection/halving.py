@@ -48,7 +48,6 @@ def next_round(
         Of trials that have ended.
     factor : int or None
         One in so many goes on to the next round, with so many times as many epochs. None: a single round, to the end.
-    first_epochs : int
     """
     sizes = [n]
     while factor is not None and sizes[-1] > factor:

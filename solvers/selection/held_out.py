@@ -50,12 +50,10 @@ def folds_of(problem: Problem, n_folds: int | None, fraction: float, seed: int) 
 
     Parameters
     ----------
-    problem : Problem
     n_folds : int or None
         None: 5 of fewer than 2,000 rows, of sets of labels 3 of fewer than 5,000; else one split.
     fraction : float
         Of the rows, held out by one split.
-    seed : int
     """
     if problem.labels is not None:
         return _folds_of_sets(problem, n_folds, fraction, seed)

@@ -105,7 +105,6 @@ def spread(X: sp.csr_matrix, margin: Floats32, budget: int, diversity: Diversity
     X : csr_matrix, shape (n_samples, n_features)
         Their features, the least sure first.
     margin : float32 array, shape (n_samples,)
-    budget : int
     diversity : {"clusters", "k_center", "none"}
     seed : int
         Of the clusters.

@@ -36,7 +36,6 @@ class Solved(NamedTuple):
 
     Attributes
     ----------
-    C : float
     primal, dual : float
         The objective of the model, and the dual value.
     square : float
@@ -170,8 +169,6 @@ class Between:
         ----------
         low_scores, high_scores : float array, shape (n_rows, n_classes)
             Of both models.
-        rows : Rows
-        n_cells : int
         """
         Cs = np.geomspace(self.low.C, self.high.C, n_cells + 1)
         shares = (Cs - self.low.C) / (self.high.C - self.low.C)

@@ -23,7 +23,6 @@ class Outcome(NamedTuple):
     ----------
     primal, dual : float
         nan of methods without a certificate.
-    converged : bool
     closed_form : bool
         The solution is exact but for rounding, and there is no gap to measure.
     """

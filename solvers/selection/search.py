@@ -22,11 +22,10 @@ from solvers.core.memory import TooLargeError, allowing, limit_bytes, refuse
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
 from solvers.numerics.array_types import Floats
-from solvers.selection.candidates import SKETCH_ROWS, Family
+from solvers.selection.candidates import SKETCH_ROWS, Family, Trial, is_due
 from solvers.selection.held_out import Fold, Measure
 from solvers.selection.pooling import Pool
 from solvers.selection.progress import Outcome, Progress, bounds_of
-from solvers.selection.schedule import Trial, is_due
 from solvers.selection.tasks import Views
 
 LOOSE_TOL = 0.05
@@ -69,9 +68,6 @@ class Search:
     ----------
     views : Views
         Measured on the rows that the folds hold out.
-    families : sequence of Family
-    folds : sequence of Fold
-    options : Options
     seed, threads : int
         Of all solvers.
     """

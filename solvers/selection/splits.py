@@ -23,7 +23,6 @@ def stratified(
         Class indices.
     fraction : float
         In [0, 1).
-    seed : int
     part : int
         Rows that come later are chosen by a randomness of their own.
     trained : bool array, shape (n_classes,), optional
@@ -70,7 +69,6 @@ def stratified_sets(
     labels : int array, shape (n_labels,)
     fraction : float
         In [0, 1).
-    seed : int
     part : int
         Rows that come later are dealt out by a randomness of their own.
     dealt : (int array, int array), optional
@@ -135,7 +133,6 @@ def stratified_folds(y: NDArray[np.integer], n_folds: int, seed: int) -> Ints:
         Class indices.
     n_folds : int
         At least 2.
-    seed : int
 
     Returns
     -------

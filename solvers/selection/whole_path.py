@@ -63,11 +63,8 @@ class Path:
         The last states of ``left``, of those ``ahead`` and of the ``best``, by their places.
     target, ratio : float
         The C under way, and the ratio of the last step of the path.
-    best : Best or None
-    n_held_out : int
     weight : float
         Of all rows that the path is trained on.
-    ended : bool
     """
 
     solved: list[Solved] = field(default_factory=list)

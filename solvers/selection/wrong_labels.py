@@ -55,7 +55,6 @@ def temperature(model: Model, X: sp.csr_matrix, y: Ints) -> float:
 
     Parameters
     ----------
-    model : Model
     X : csr_matrix, shape (n_rows, n_features)
     y : int array, shape (n_rows,)
         The models' classes.
@@ -126,7 +125,6 @@ def joined(n_rows: int, parts: list[tuple[Ints, Answers]]) -> Answers:
 
     Parameters
     ----------
-    n_rows : int
     parts : list of (int64 array, Answers)
         The places of the rows of each fold, and their answers.
     """

@@ -1,8 +1,12 @@
 """Which shard has what of a training that is cut into parts."""
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 
+from solvers.core.base import State, Step
 from solvers.numerics.array_types import Ints, Ints32
+from solvers.sharding.exchange import Exchange, gather
 
 
 def balanced(counts: Ints, size: int, what: str = "classes") -> Ints32:
@@ -44,3 +48,38 @@ def balanced(counts: Ints, size: int, what: str = "classes") -> Ints32:
 def partition_classes(y: Ints32, n_classes: int, size: int) -> Ints32:
     """The rank that owns each class, by the classes' numbers of examples; raises as :func:`balanced`."""
     return balanced(np.bincount(y, minlength=n_classes), size)
+
+
+def together(steps: Iterator[Step], exchange: Exchange, state: Callable[[Step, int], State]) -> Iterator[Step]:
+    """The steps of all shards, each of which trains by itself, as the steps of one training.
+
+    Parameters
+    ----------
+    steps : iterator of Step
+        Of this shard alone. It ends where its own gap is closed, or at a limit; then the shard waits for the others:
+        where the gap of each is at most a share of its primal, that of their sum is. If one shard has no step at all,
+        none has.
+    state : callable
+        From a step of this shard and the epoch of all, the state of the shard.
+
+    Raises
+    ------
+    ExchangeError
+        A peer is lost.
+    """
+    last: Step | None = None
+    while True:
+        step = None if last is not None and last.converged else next(steps, None)
+        last = step or last
+        if last is None:
+            mine = [np.nan, np.nan, 0.0, np.nan, 0.0, 0.0]
+        else:
+            mine = [last.primal, last.dual, last.converged, last.violation, last.epoch, step is not None]
+        figures = np.array([part[0] for part in gather(exchange, [np.array(mine, np.float64)])])
+        if not figures[:, 5].any() or last is None:
+            return
+        epoch, violation = int(figures[:, 4].max()), float(np.fmax.reduce(figures[:, 3]))
+        primal, dual, converged = figures[:, 0].sum(), figures[:, 1].sum(), bool(figures[:, 2].all())
+        yield Step(epoch, float(primal), float(dual), violation, converged, state(last, epoch))
+        if converged:
+            return

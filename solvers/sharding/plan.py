@@ -92,7 +92,6 @@ def forecast_independent(
         The bytes of a shard with so many parts.
     threads : int
         Of each shard.
-    rates : Rates, optional
     what : str
         What the parts are.
 

@@ -88,7 +88,6 @@ class Shardable(ABC):
         ----------
         problem : Problem
             The whole problem, the same in every shard.
-        exchange : Exchange
         state : mapping of str to array, optional
             Of this shard at an earlier step; the columns may come without padding.
 
@@ -131,7 +130,6 @@ class Shardable(ABC):
 
         Parameters
         ----------
-        problem : Problem
         owner : int32 array
             The rank of each class.
         arrays : mapping

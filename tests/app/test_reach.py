@@ -17,7 +17,7 @@ from app.curation.schemas import SuggestRowsRequest, WrongLabelsRequest
 from app.datasets.schemas import CorrectionsRequest, ImportOptions, NewRows, TableSample
 from app.evaluations.schemas import ComparisonRequest, EvaluateRequest
 from app.hierarchies.schemas import HierarchyOptions
-from app.jobs.preview_schemas import PreviewRequest
+from app.jobs.plan_schemas import PreviewRequest
 from app.jobs.request_schemas import AdoptRequest, CompressRequest, TuneRequest
 from app.jobs.schemas import JobPatch, TrainRequest
 from app.models.schemas import AliasTarget, ModelAbout, RetentionRule, VersionPatch

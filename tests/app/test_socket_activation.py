@@ -12,7 +12,7 @@ import os, sys
 os.dup2(int(sys.argv[1]), 3)
 os.environ |= {"LISTEN_PID": str(os.getpid() + int(sys.argv[3])), "LISTEN_FDS": sys.argv[2]}
 from app.errors import SettingsError
-from app.socket_activation import address_of, passed_socket
+from app.process_manager import address_of, passed_socket
 try:
     found = passed_socket()
 except SettingsError as error:

@@ -5,9 +5,9 @@ import sys
 
 IN_THE_MIDDLE_OF_A_WAIT = """
 import signal
-from app import stop_signals
+from app import process_manager
 
-stopping = stop_signals.event_of(signal.SIGTERM, signal.SIGINT)
+stopping = process_manager.event_of(signal.SIGTERM, signal.SIGINT)
 assert not stopping.is_set()
 with stopping._cond:  # as within ``wait``
     signal.raise_signal(signal.{name})

@@ -10,10 +10,9 @@ from sqlalchemy.exc import DataError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict
-from app.jobs import leases
+from app.jobs import leases, slots
 from app.jobs import queue as queue_order
 from app.jobs import service as jobs
-from app.jobs import workers as live_workers
 from app.jobs.schemas import TrainRequest
 from app.models import deletions
 from app.operation import sweep as sweeping
@@ -54,7 +53,7 @@ def test_requests_with_a_zero_stop_no_claim(
 ) -> None:
     configure(lease_seconds=600, sweep_seconds=600)
     for queue in ("shard-0", "shard-1"):
-        live_workers.report(session, f"host:{queue}", queue, 1)
+        slots.report_worker(session, f"host:{queue}", queue, 1)
     assert leases.claim(session, submit(shards=2), "w") is not None  # has all slots
     ids = [submit(shards=2) for _ in range(3)]
     good = submit()

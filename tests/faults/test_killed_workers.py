@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from stopping import stop_between_transactions
 
 from app.config import settings
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.schemas import Job
 from app.models import service as models
 from app.store import tables
@@ -46,7 +46,7 @@ def _pid(job: Job) -> int:
 def _outcome(session: Session, model: str) -> Any:
     version = models.version(session, model)
     loaded, _ = load_model(files().local(f"{models.folder(session, version.id)}/model"), verify=True)
-    steps = job_steps.steps(session, version.job, limit=10000).steps
+    steps = job_logs.steps(session, version.job, limit=10000).steps
     return (
         {name: array.tobytes() for name, array in loaded.arrays().items()},
         (version.primal, version.dual, version.epochs, version.metrics),
@@ -195,7 +195,7 @@ def test_a_worker_that_is_told_to_end_gives_its_job_back_without_loss(
         assert (row.state, row.losses, row.worker, row.lease_until) == ("queued", 0, None, None)
         reached = session.get(tables.Checkpoint, job_id)
         assert reached is not None
-        assert job_steps.steps(session, job_id, limit=10000).steps[-1].number == reached.step
+        assert job_logs.steps(session, job_id, limit=10000).steps[-1].number == reached.step
     workers.start()
     until(job_id, lambda job: job.state == "succeeded")
     _same_as_uninterrupted(database, long_job, until)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.jobs import service as jobs
-from app.jobs import workers as live_workers
+from app.jobs import slots
 from app.jobs.schemas import Job
 from app.store import queue
 
@@ -92,7 +92,7 @@ def test_a_worker_may_start_before_redis(
     while not alive:
         assert time.monotonic() < deadline, "the worker does not report itself"
         with database() as session:
-            alive = live_workers.alive(session)
+            alive = slots.processes_alive(session)
     assert alive == {"general": 1}
     redis_server.start()
     until(job_id, lambda job: job.state == "succeeded")

@@ -21,9 +21,9 @@ from stopping import stop_between_transactions
 from app.config import settings
 from app.datasets import service as datasets
 from app.datasets.schemas import NewDataset
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
 from app.jobs import slots
-from app.jobs import steps as job_steps
 from app.jobs.schemas import Job, TrainRequest
 from app.models import service as models
 from app.operation.sweep import tidy
@@ -122,7 +122,7 @@ class Service:
         with self.sessions() as session:
             version = models.version(session, model)
             loaded, _ = load_model(files().path(models.folder(session, version.id)) / "model", verify=True)
-            steps = job_steps.steps(session, version.job, limit=10_000).steps
+            steps = job_logs.steps(session, version.job, limit=10_000).steps
         return (
             {name: array.tobytes() for name, array in loaded.arrays().items()},
             (version.primal, version.dual, version.epochs, version.metrics),
@@ -148,7 +148,7 @@ class Service:
     def _attempts(self, id: str) -> list[int]:
         """Of each step the attempt that made it."""
         with self.sessions() as session:
-            return [step.attempt for step in job_steps.steps(session, id, limit=10_000).steps]
+            return [step.attempt for step in job_logs.steps(session, id, limit=10_000).steps]
 
     def whole(self) -> Any:
         if self._whole is None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from workers.running import draining
+from workers.running import lanes
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]
 
     def after(asked: int) -> None:
         answers = iter([False] * (asked - 1))
-        monkeypatch.setattr(draining, "requested", lambda: next(answers, True))
+        monkeypatch.setattr(lanes, "drain_requested", lambda: next(answers, True))
 
     yield after
-    draining.withdraw()
+    lanes.withdraw_drain()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.jobs import workers as live_workers
+from app.jobs import slots
 from app.store import tables
 from app.store.db import reading
 from workers.sharding.shard import run_shard
@@ -24,7 +24,7 @@ def pools(database: sessionmaker[Session], n: int, processes: int = 1) -> Iterat
         S = tables.Slot
         with database() as session:
             while not stop.wait(0.02):
-                live_workers.report(session, f"test:{queue}", queue, processes)
+                slots.report_worker(session, f"test:{queue}", queue, processes)
                 with reading(session):
                     lease = session.execute(
                         select(S.job_id, S.rank).where(S.queue == queue, S.worker.is_(None), S.job_id.is_not(None))
@@ -34,7 +34,7 @@ def pools(database: sessionmaker[Session], n: int, processes: int = 1) -> Iterat
 
     for queue in queues:
         with database() as session:
-            live_workers.report(session, f"test:{queue}", queue, processes)
+            slots.report_worker(session, f"test:{queue}", queue, processes)
         threads += [threading.Thread(target=attend, args=(queue,), name=queue) for _ in range(processes)]
     for thread in threads:
         thread.start()
@@ -46,4 +46,4 @@ def pools(database: sessionmaker[Session], n: int, processes: int = 1) -> Iterat
             thread.join()
         with database() as session:
             for queue in queues:
-                live_workers.leave(session, f"test:{queue}")
+                slots.worker_ends(session, f"test:{queue}")

@@ -26,7 +26,7 @@ from app.store import tables
 from app.store.files import files
 from solvers.metrics.comparison import mcnemar, paired_bootstrap
 from workers.job_kinds import evaluating
-from workers.running import draining
+from workers.running import lanes
 from workers.tasks import run
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -307,7 +307,7 @@ def test_an_evaluation_that_was_interrupted_goes_on_and_finds_the_same(
             assert checkpoint is not None
             assert 0 < checkpoint.step < 60
             session.rollback()
-        monkeypatch.setattr(draining, "requested", lambda: False)
+        monkeypatch.setattr(lanes, "drain_requested", lambda: False)
         run(id)
         assert jobs.get(session, id).attempt == 2
         assert evaluations.get(session, id).measures == whole.measures

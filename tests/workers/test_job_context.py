@@ -11,12 +11,12 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.jobs import leases
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.leases import Fenced, Lease
 from app.jobs.schemas import TrainRequest
 from app.store import tables
-from workers.running import compiling, draining, job_context
+from workers.running import compiling, job_context, lanes
 from workers.running.job_context import Cancelled, Drained, JobContext
 
 STEP = {"epoch": 1, "primal": 2.0, "dual": 1.0, "gap": 0.5, "violation": None, "seconds": 0.1}
@@ -37,7 +37,7 @@ def lease(database: sessionmaker[Session], dataset: Callable[..., str]) -> Lease
 @pytest.fixture(autouse=True)
 def _withdrawn() -> Iterator[None]:
     yield
-    draining.withdraw()
+    lanes.withdraw_drain()
 
 
 def _until(condition: Callable[[], bool]) -> None:
@@ -99,7 +99,7 @@ def test_work_that_cannot_be_interrupted_is_given_back_in_its_stead(
     configure(heartbeat_seconds=0.02)
     with JobContext(lease, time.monotonic()) as context, database() as session:
         context.phase("features")
-        draining.request()
+        lanes.request_drain()
         _until(lambda: jobs.get(session, lease.job_id).state == "queued")
     with pytest.raises(Fenced):
         context.end("failed")
@@ -121,7 +121,7 @@ def test_long_steps_do_not_keep_a_wish_to_stop_waiting(
         if wish == "cancel":
             jobs.cancel(session, lease.job_id)
         else:
-            draining.request()
+            lanes.request_drain()
         expected = "cancelled" if wish == "cancel" else "queued"
         _until(lambda: jobs.get(session, lease.job_id).state == expected)
     with pytest.raises(Fenced):
@@ -130,7 +130,7 @@ def test_long_steps_do_not_keep_a_wish_to_stop_waiting(
 
 def test_a_worker_that_shall_end_finishes_what_it_cannot_keep(lease: Lease) -> None:
     context = JobContext(lease, time.monotonic())
-    draining.request()
+    lanes.request_drain()
     with pytest.raises(Drained):
         context.check()
     context.phase("testing", at_once=False)
@@ -187,7 +187,7 @@ def test_steps_that_come_fast_are_written_together_and_none_is_lost(
         context.step({**STEP, "number": number}, {"epoch": number, "fraction": 0.5})
     context.succeed(lambda session: {"model": "m", "version": 1})
     with database() as session:
-        assert [step.number for step in job_steps.steps(session, lease.job_id).steps] == list(range(50))
+        assert [step.number for step in job_logs.steps(session, lease.job_id).steps] == list(range(50))
         progress = jobs.get(session, lease.job_id).progress
     assert progress is not None
     assert progress.epoch == 49

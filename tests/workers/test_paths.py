@@ -11,8 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import InvalidInput
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.schemas import TrainRequest
 from app.models import service as models
 from app.models import versions
@@ -23,7 +23,7 @@ from solvers.core.machine import SingleLabelParams
 from solvers.core.stored_models import load_model
 from solvers.registry import SOLVERS
 from workers.job_kinds import training
-from workers.running import draining
+from workers.running import lanes
 from workers.running.job_context import JobContext
 from workers.tasks import run
 
@@ -51,7 +51,7 @@ def _outcome(database: sessionmaker[Session], model: str) -> Any:
             load_model(files().path(models.folder(session, version.id)) / "model", verify=True)[0].arrays()
             for version in made
         ]
-        curve = job_steps.steps(session, made[0].job, limit=10000).steps
+        curve = job_logs.steps(session, made[0].job, limit=10000).steps
         result = jobs.get(session, made[0].job).result
     assert result is not None
     return (
@@ -71,7 +71,7 @@ def test_a_path_makes_a_version_for_each_c_with_its_lineage(
     with database() as session:
         job = jobs.get(session, job_id)
         made = models.versions(session, "m")[::-1]
-        steps = job_steps.steps(session, job_id).steps
+        steps = job_logs.steps(session, job_id).steps
     assert job.state == "succeeded"
     assert job.result is not None
     assert (job.result.version, job.result.versions) == (3, [1, 2, 3])
@@ -200,7 +200,7 @@ def test_a_path_given_back_at_any_moment_ends_bit_for_bit_the_same(
             break
         assert job.state == "queued"
         points.add((len(job.result.versions) if job.result else 0, reached is not None))
-        monkeypatch.setattr(draining, "requested", lambda: False)
+        monkeypatch.setattr(lanes, "drain_requested", lambda: False)
         run(job_id)
         assert _outcome(database, f"m{asked}") == whole
     assert {published for published, _ in points} == {0, 1, 2}
@@ -219,12 +219,12 @@ def test_a_checkpoint_between_two_points_begins_the_next_one(
 
     def publish_and_end(context: JobContext, finish: Any) -> None:
         publish(context, finish)
-        draining.request()
+        lanes.request_drain()
 
     with monkeypatch.context() as patch:
         patch.setattr(JobContext, "publish", publish_and_end)
         run(job_id)
-    draining.withdraw()
+    lanes.withdraw_drain()
     with database() as session:
         assert jobs.get(session, job_id).state == "queued"
     (folder,) = files().path(f"jobs/{job_id}").iterdir()

@@ -8,8 +8,8 @@ from interrupting import Crash, expire
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.schemas import TrainRequest
 from app.models import service as models
 from app.models import versions
@@ -23,7 +23,7 @@ from solvers.hierarchical.learnt_trees import driver as learnt_trees
 from solvers.kernel_svm import kernel_machine
 from solvers.registry import SOLVERS
 from workers.phases import driving
-from workers.running import draining
+from workers.running import lanes
 from workers.tasks import run
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -44,7 +44,7 @@ def _outcome(database: sessionmaker[Session], model: str) -> Any:
     with database() as session:
         version = models.version(session, model)
         loaded, _ = load_model(files().path(models.folder(session, version.id)) / "model", verify=True)
-        curve = job_steps.steps(session, version.job, limit=10000).steps
+        curve = job_logs.steps(session, version.job, limit=10000).steps
     return (
         {name: array.tobytes() for name, array in loaded.arrays().items()},
         version.metrics,
@@ -80,7 +80,7 @@ def test_a_job_given_back_in_the_middle_ends_bit_for_bit_the_same(
             assert (job.state, job.attempt) == ("queued", 1)
             assert row is not None
             assert 1 <= row.step < len(_outcome(database, "whole")[2]) - 1
-    monkeypatch.setattr(draining, "requested", lambda: False)
+    monkeypatch.setattr(lanes, "drain_requested", lambda: False)
     run(job_id)
     with database() as session:
         assert jobs.get(session, job_id).attempt == 2
@@ -110,7 +110,7 @@ def test_a_path_over_all_c_given_back_anywhere_ends_bit_for_bit_the_same(
         run(job_id)
         with database() as session:
             assert jobs.get(session, job_id).state == "queued"
-    monkeypatch.setattr(draining, "requested", lambda: False)
+    monkeypatch.setattr(lanes, "drain_requested", lambda: False)
     run(job_id)
     assert _outcome(database, "m") == _outcome(database, "whole")
     with database() as session:
@@ -178,10 +178,10 @@ def test_a_checkpoint_that_is_damaged_or_of_another_version_is_not_resumed_and_t
         run(job_id)
     if damaged:
         _damage(job_id)
-    monkeypatch.setattr(draining, "requested", lambda: False)
+    monkeypatch.setattr(lanes, "drain_requested", lambda: False)
     run(job_id)
     with database() as session:
-        steps = job_steps.steps(session, job_id, limit=10000).steps
+        steps = job_logs.steps(session, job_id, limit=10000).steps
     assert {step.attempt for step in steps} == {2}
     assert [step.measures.get("started_afresh") for step in steps[:2]] == [1.0, None]
     whole = _submit(database, "whole")

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluateRequest
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.schemas import TrainRequest
 from app.models import service as models
 from app.predictions.model_cache import ModelCache
@@ -203,7 +203,7 @@ def test_a_model_that_is_chosen_for_sets_predicts_closed_subtrees(database: sess
         version = models.version(session, "m")
         assert version.report["held_out_micro_f1"] > 0.5
         chosen = models.selection(session, "m", 1)
-        tried = [step.setting for step in job_steps.steps(session, job.id).steps if "micro_f1" in step.measures]
+        tried = [step.setting for step in job_logs.steps(session, job.id).steps if "micro_f1" in step.measures]
     assert len(chosen.members) == 1
     assert {str(setting).split(",")[0] for setting in tried} == {trial.solver for trial in chosen.trials}
     assert len(chosen.trials) == version.report["trials"]

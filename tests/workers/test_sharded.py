@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app import tracing
 from app.errors import Conflict, InvalidInput
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.schemas import Job, TrainRequest
 from app.models import service as models
 from app.schemas import ProblemDocument
@@ -31,7 +31,7 @@ from solvers.linear.layouts import hybrid_layout
 from solvers.linear.sharded.relative_shards import RelativeShards
 from solvers.output_codes.columns import one_by_one
 from workers.phases import driving
-from workers.running import draining
+from workers.running import lanes
 from workers.sharding import sharded
 from workers.sharding.shard import _Shard
 from workers.sharding.sharded import Coordinator
@@ -218,7 +218,7 @@ def test_steps_report_what_was_exchanged(database: Database, submit: Callable[..
         id = submit()
         run(id)
     with database() as session:
-        steps = job_steps.steps(session, id).steps
+        steps = job_logs.steps(session, id).steps
     totals = {name: sum(step.measures[f"exchange_{name}"] for step in steps) for name in ("rounds", "bytes")}
     assert totals["rounds"] >= len({step.epoch for step in steps})
     assert totals["bytes"] > 100 * totals["rounds"]
@@ -243,7 +243,7 @@ def interrupt_behind(monkeypatch: pytest.MonkeyPatch, database: Database, job: s
             kept = session.get(tables.Checkpoint, job)
             return kept is not None and kept.step >= step
 
-    monkeypatch.setattr(draining, "requested", reached)
+    monkeypatch.setattr(lanes, "drain_requested", reached)
 
 
 @pytest.mark.slow
@@ -259,7 +259,7 @@ def test_a_job_goes_on_from_the_last_checkpoint_of_all_shards_in_as_many_pools_a
         other = submit(C=10.0, tol=1e-4, max_epochs=40)
         interrupt_behind(monkeypatch, database, other, 3)
         run(other)
-        monkeypatch.setattr(draining, "requested", lambda: False)
+        monkeypatch.setattr(lanes, "drain_requested", lambda: False)
     job = shown(database, other)
     assert (job.state, job.attempt) == ("queued", 1)
     with database() as session:
@@ -290,7 +290,7 @@ def test_shards_with_lists_of_classes_go_on_after_an_interruption_and_end_with_o
         other = submit(C=10.0, tol=1e-4, max_epochs=40)
         interrupt_behind(monkeypatch, database, other, 3)
         run(other)
-        monkeypatch.setattr(draining, "requested", lambda: False)
+        monkeypatch.setattr(lanes, "drain_requested", lambda: False)
         assert (shown(database, other).state, shown(database, other).attempt) == ("queued", 1)
         run(other)
     resumed, model, details = published(database, other)
@@ -313,12 +313,12 @@ def test_shards_do_not_resume_a_checkpoint_of_another_state_format_and_start_afr
             patch.setattr(driving, "VERSIONS", driving.VERSIONS | {"state_format": STATE_FORMAT - 1})
             interrupt_behind(patch, database, id, 1)
             run(id)
-        monkeypatch.setattr(draining, "requested", lambda: False)
+        monkeypatch.setattr(lanes, "drain_requested", lambda: False)
         with database() as session:
             assert session.get(tables.Checkpoint, id) is not None
         run(id)
     with database() as session:
-        steps = job_steps.steps(session, id, limit=10000).steps
+        steps = job_logs.steps(session, id, limit=10000).steps
     assert {step.attempt for step in steps} == {2}
     assert steps[0].measures["started_afresh"] == 1.0
     trained(database, id)
@@ -338,7 +338,7 @@ def test_columns_of_an_output_code_make_the_same_model_in_any_pools_and_after_an
         id = submit(**chosen)
         interrupt_behind(monkeypatch, database, id, 2)
         run(id)
-        monkeypatch.setattr(draining, "requested", lambda: False)
+        monkeypatch.setattr(lanes, "drain_requested", lambda: False)
     assert (shown(database, id).state, shown(database, id).attempt) == ("queued", 1)
     with database() as session:
         row = session.get(tables.Checkpoint, id)

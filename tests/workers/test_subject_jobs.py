@@ -21,10 +21,10 @@ from app.jobs.request_schemas import AdoptRequest, TuneRequest
 from app.jobs.schemas import Job, TrainRequest
 from app.models import service as models
 from app.models.schemas import ModelAbout
-from app.predictions import thresholds
+from app.predictions import inspection
 from app.predictions.drift import drift
+from app.predictions.inspection import read_columns
 from app.predictions.model_cache import ModelCache
-from app.predictions.read_columns import read_columns
 from app.predictions.schemas import PredictResponse
 from app.predictions.service import predict
 from app.protocols.adapter import reads_texts
@@ -116,7 +116,7 @@ def test_a_ranker_of_all_concepts_is_the_same_at_every_door(
     assert answer["top"][0]["label"] == "u:glazing"
     explained = json.dumps(answer["explanation"])
     assert "name of Glazing" in explained
-    assert thresholds.of_version(cache, "default", "m", 1).points
+    assert inspection.threshold_curve(cache, "default", "m", 1).points
     sure = _ask(loaded, "The weaving with a loom, day 2", min_precision=0.3)
     assert sure["sure_from"]["threshold"] is not None
     assert "u:weaving" in json.dumps(sure["predictions"][0]["sure_labels"])

@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from app.datasets import rows as dataset_rows
 from app.datasets.recipe_schemas import TextRecipe
 from app.features.load import load_features
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.schemas import TrainRequest
 from app.models import service as models
 from app.store import tables
@@ -43,7 +43,7 @@ def test_a_job_ends_with_a_version_that_can_be_traced(
         assert job.result is not None
         assert (job.result.model, job.result.version) == ("m", 1)
         version = models.version(session, "m")
-        steps = job_steps.steps(session, job.id).steps
+        steps = job_logs.steps(session, job.id).steps
     assert [step.number for step in steps] == list(range(len(steps)))
     assert (steps[-1].gap, steps[-1].epoch) == (version.gap, version.epochs)
     assert version.converged
@@ -113,12 +113,12 @@ def test_steps_tell_the_measures_of_their_method(
         request = TrainRequest(dataset="digits", model="m", solver="multiboost_cw", params=params, seed=3, refit=False)
         job = jobs.submit(session, request)
         run(job.id)
-        steps = job_steps.steps(session, job.id).steps
+        steps = job_logs.steps(session, job.id).steps
         version = models.version(session, "m")
         folder = files().path(models.folder(session, version.id))
         plain = jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="n"))
         run(plain.id)
-        assert all(step.measures == {} for step in job_steps.steps(session, plain.id).steps)
+        assert all(step.measures == {} for step in job_logs.steps(session, plain.id).steps)
     assert len(steps) == 12
     assert all(set(step.measures) == {"train_error", "validation_error", "variables"} for step in steps)
     errors = [step.measures["validation_error"] for step in steps]

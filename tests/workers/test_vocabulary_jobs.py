@@ -15,7 +15,7 @@ from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluateRequest
 from app.formats.hierarchies.vocabulary import Dropped, Label, Vocabulary
 from app.hierarchies import service as hierarchies
-from app.hierarchies.trees import taxonomy
+from app.hierarchies.nodes import taxonomy
 from app.hierarchies.version_labels import KEPT, VersionLabels, of_details, of_hierarchy
 from app.jobs import service as jobs
 from app.jobs.schemas import TrainRequest

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from app.errors import InvalidInput
 from app.features.named_text import NamedTableFeatures, NamedTextFeatures
 from app.hierarchies.version_labels import KEPT, VersionLabels
-from app.jobs import derived_versions
+from app.jobs import version_requests
 from app.jobs.request_schemas import AdoptRequest, EditionOf
 from app.jobs.schemas import TrainRequest, stored_request
 from app.models import versions
@@ -41,7 +41,7 @@ def adopt(context: JobContext) -> None:
     store, request = files(), AdoptRequest.model_validate(context.lease.request)
     with threadpool_limits(1):
         context.phase("loading")
-        evaluation = derived_versions.measuring(request)
+        evaluation = version_requests.measuring(request)
         before = evaluated_rows(context, store, evaluation)
         loaded = before.loaded
         source = deriving.source_of(context, before)
@@ -83,8 +83,6 @@ class _Edition:
 
     Attributes
     ----------
-    tree : Taxonomy
-    labels : VersionLabels
     new_of_old : int64 array, shape (n_old,)
         The node that takes the place of each concept of the source; -1 where none does.
     """

@@ -28,11 +28,6 @@ _NO_FACTS: Mapping[str, Any] = {}
 class Answers:
     """Makes tables of the answers of a model, as a request wants them.
 
-    Parameters
-    ----------
-    loaded : LoadedModel
-    request : BatchPredictRequest
-
     Raises
     ------
     InvalidInput
@@ -168,17 +163,14 @@ class Answers:
 
     @cached_property
     def _notations(self) -> pa.Array:
-        """The notation of each class."""
         return pa.array([self._notation(label) for label in self._loaded.model.classes], pa.string())
 
     @cached_property
     def _names(self) -> pa.Array:
-        """The name of each class."""
         return pa.array([self._name(label) for label in self._loaded.model.classes], pa.string())
 
     @cached_property
     def _paths(self) -> pa.Array:
-        """The path of each class."""
         return pa.array([self._loaded.path(label) for label in self._loaded.model.classes], pa.list_(pa.string()))
 
     def _notation(self, label: str) -> str | None:

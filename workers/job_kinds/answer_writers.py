@@ -115,11 +115,8 @@ def join(parts: Sequence[Path], path: Path, format: str, inputs: Inputs | None, 
     ----------
     parts : sequence of Path
         What :func:`write_part` wrote, by rising rows.
-    path : Path
     format : str
         parquet, csv, jsonl or xlsx.
-    inputs : Inputs or None
-    layout : Layout
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     tables = (_beside(pq.read_table(part), inputs, layout.answers) for part in parts)

@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from app.errors import InvalidInput
 from app.evaluations.schemas import McNemar
-from app.jobs import derived_versions
+from app.jobs import version_requests
 from app.jobs.request_schemas import CompressRequest, CopyOf
 from app.models import versions
 from app.predictions.model_cache import LoadedModel, load_version
@@ -59,7 +59,7 @@ def compress(context: JobContext) -> None:
     store, request = files(), CompressRequest.model_validate(context.lease.request)
     with threadpool_limits(1):
         context.phase("loading")
-        data = evaluated_rows(context, store, derived_versions.measuring(request), job_tree(context))
+        data = evaluated_rows(context, store, version_requests.measuring(request), job_tree(context))
         source = deriving.source_of(context, data)
         path, loaded = deriving.new_folder(context, store), data.loaded
         if loaded.measured:

@@ -201,7 +201,6 @@ def _lines(
     evidence: dict[str, Any],
     limit: int,
 ) -> list[bytes]:
-    """The most suspect rows as JSON lines, the most suspect first."""
     value = wrong_labels.quality(whole)
     label, probability = wrong_labels.suggested(whole, data.y)
     suspect = np.flatnonzero(judged & (whole.above > 0))

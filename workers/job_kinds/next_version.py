@@ -55,9 +55,6 @@ class NextVersion:
     ----------
     base : DatasetVersion
         The one before.
-    lease : Lease
-    sha256, path, kind : str
-    statistics : DatasetStatistics
     warning : str or None
         For the job's result.
     """

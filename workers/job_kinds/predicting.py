@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 from threadpoolctl import threadpool_limits
 
+from app.curation.schemas import SuggestRowsRequest
 from app.datasets import versions as dataset_versions
 from app.datasets.statistics_schemas import Languages
 from app.errors import InvalidInput
-from app.evaluations.schemas import Part
 from app.features.language_detection import is_among
 from app.features.named_text import OF_TABLES
 from app.formats.label_sets import separator_for
@@ -26,10 +26,11 @@ from app.models import service as models
 from app.models.rows import cells, matrix, text_languages
 from app.models.schemas import ModelVersion
 from app.plurals import counted
-from app.predictions import batch_predictions, inputs, targets
+from app.predictions import batch_predictions, inputs
 from app.predictions.model_cache import LoadedModel, load_version
 from app.predictions.schemas import BatchPredictRequest, SureRows
 from app.predictions.sure_answers import Used, promise
+from app.store import tables
 from app.store.cache import cached_corpus
 from app.store.corpus import Corpus
 from app.store.files import Files, files
@@ -51,12 +52,7 @@ def predict(context: JobContext) -> None:
     """
     store, lease = files(), context.lease
     request = BatchPredictRequest.model_validate(lease.request)
-    context.phase("loading")
-    dataset = context.read(lambda session: dataset_versions.stored(session, lease.dataset_id, request.dataset_version))
-    version = context.read(lambda session: models.version(session, request.model, request.version))
-    loaded = context.read(lambda session: load_version(session, version))
-    corpus = cached_corpus(store, dataset.path)
-    rows = rows_of_part(request.part, corpus)
+    dataset, version, loaded, corpus, rows = loaded_rows(context, request)
     answers = Answers(loaded, request)
     with threadpool_limits(1):
         parts = _answer(context, store, answers, loaded, corpus, rows)
@@ -83,7 +79,7 @@ def predict(context: JobContext) -> None:
         if request.target is not None:
             with store.path(result).open("rb") as file:
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            targets.write(request.target, store.path(result), sha256)
+            batch_predictions.write_to_target(request.target, store.path(result), sha256)
         store.publish(result)
 
     def finish(_session: Session) -> dict[str, Any]:
@@ -104,14 +100,30 @@ def predict(context: JobContext) -> None:
     store.delete(f"jobs/{lease.job_id}")
 
 
-def rows_of_part(part: Part, corpus: Corpus) -> NDArray[np.int64]:
-    """Numbers of the rows of one part, or of all; raises InvalidInput where the part has none."""
-    if part == "all" or corpus.split is None:
-        return np.arange(corpus.n_rows, dtype=np.int64)
-    rows = np.flatnonzero(np.asarray(corpus.split) == PARTS.index(part))
-    if len(rows) == 0:
-        raise InvalidInput(f"the dataset has no rows in the part {part}")
-    return rows
+class LoadedRows(NamedTuple):
+    """What a request names: a dataset's version, a model's version, also in memory, and numbers of rows."""
+
+    dataset: tables.DatasetVersion
+    version: ModelVersion
+    loaded: LoadedModel
+    corpus: Corpus
+    rows: NDArray[np.int64]
+
+
+def loaded_rows(context: JobContext, request: BatchPredictRequest | SuggestRowsRequest) -> LoadedRows:
+    """Load what a request names; raises InvalidInput where the dataset has no rows in the part."""
+    context.phase("loading")
+    number, id = request.dataset_version, context.lease.dataset_id
+    dataset = context.read(lambda session: dataset_versions.stored(session, id, number))
+    version = context.read(lambda session: models.version(session, request.model, request.version))
+    loaded = context.read(lambda session: load_version(session, version))
+    corpus = cached_corpus(files(), dataset.path)
+    rows = np.arange(corpus.n_rows, dtype=np.int64)
+    if request.part != "all" and corpus.split is not None:
+        rows = np.flatnonzero(np.asarray(corpus.split) == PARTS.index(request.part))
+        if len(rows) == 0:
+            raise InvalidInput(f"the dataset has no rows in the part {request.part}")
+    return LoadedRows(dataset, version, loaded, corpus, rows)
 
 
 def _answer(

@@ -13,11 +13,10 @@ from app.curation import service as curation
 from app.curation.schemas import SuggestRowsRequest
 from app.datasets import versions as dataset_versions
 from app.errors import Conflict, InvalidInput
-from app.models import service as models
 from app.models.rows import matrix
 from app.models.schemas import ModelVersion
 from app.predictions import batch_predictions
-from app.predictions.model_cache import LoadedModel, load_version
+from app.predictions.model_cache import LoadedModel
 from app.predictions.schemas import BatchPredictRequest
 from app.store.cache import cached_corpus
 from app.store.corpus import Corpus
@@ -27,7 +26,7 @@ from solvers.metrics.ranking import Ranking
 from solvers.selection import next_rows
 from workers.job_kinds.answer_files import Answers
 from workers.job_kinds.answer_writers import write_part
-from workers.job_kinds.predicting import BLOCK_BYTES, MOST_ROWS, rows_of_part
+from workers.job_kinds.predicting import BLOCK_BYTES, MOST_ROWS, loaded_rows
 from workers.running.job_context import JobContext
 
 # of the time of a job; the rest is for the choice
@@ -38,12 +37,7 @@ def suggest_rows(context: JobContext) -> None:
     """Score the rows in blocks, choose among the least sure ones, and end the job with the file of chosen rows."""
     store, lease = files(), context.lease
     request = SuggestRowsRequest.model_validate(lease.request)
-    context.phase("loading")
-    dataset = context.read(lambda session: dataset_versions.stored(session, lease.dataset_id, request.dataset_version))
-    version = context.read(lambda session: models.version(session, request.model, request.version))
-    loaded = context.read(lambda session: load_version(session, version))
-    corpus = cached_corpus(store, dataset.path)
-    rows = rows_of_part(request.part, corpus)
+    _, version, loaded, corpus, rows = loaded_rows(context, request)
     if request.skip_decided:
         decided = context.read(lambda session: curation.decided_rows(session, lease.dataset_id, corpus))
         rows = rows[~np.isin(rows, np.array(decided, np.int64))]

@@ -59,10 +59,6 @@ class TrialRows:
     Attributes
     ----------
     dataset : DatasetVersion
-    corpus : Corpus
-    tree : Taxonomy or None
-    labels : VersionLabels
-    held_out : HeldOut
     splits : list of int8 arrays, shape (n_rows,)
         For each fold 0 of rows to train on, 1 of rows to measure on, 2 of all others.
     train : int64 array

@@ -77,7 +77,6 @@ def drive(
     run : Run
         Of the whole job.
     solver : Solver
-    problem : Problem
     point : int
         0, or the place in the path.
     start : mapping of str to array, optional
@@ -109,9 +108,6 @@ class Run:
 
     Parameters
     ----------
-    context : JobContext
-    store : Files
-    n_points : int
     first_share : float
         Of the work of each point, where it is trained a second time: an estimate.
     """

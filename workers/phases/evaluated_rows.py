@@ -15,7 +15,7 @@ from app.errors import InvalidInput
 from app.evaluations.schemas import EvaluateRequest
 from app.formats.labels import PARTS
 from app.hierarchies.label_checks import named
-from app.hierarchies.trees import taxonomy
+from app.hierarchies.nodes import taxonomy
 from app.hierarchies.version_labels import VersionLabels
 from app.jobs.schemas import TrainRequest, stored_request
 from app.models import service as models
@@ -48,13 +48,8 @@ class EvaluatedRows:
 
     Attributes
     ----------
-    dataset : row
-    loaded : LoadedModel
-    corpus : Corpus
     rows : int64 array
         Row numbers, ascending.
-    labels : Labels
-    truth : Truth
     n_unknown : int
         Rows with a label that the model cannot name.
     inverse : float64 array, shape (n_labels,), or None
@@ -276,7 +271,6 @@ def labels_of(model: Model, tree: Taxonomy | None, own: Taxonomy | None = None) 
 
     Parameters
     ----------
-    model : Model
     tree : Taxonomy, optional
         Measured along; by default the model's own, of models over one.
     own : Taxonomy, optional

@@ -130,11 +130,8 @@ def kernel_featured(
 
     Parameters
     ----------
-    corpus : Corpus
-    rows : Rows
     train : int64 array
         The rows for training as a whole, of which ``rows`` may train on some.
-    columns : ColumnRecipe, optional
 
     Raises
     ------

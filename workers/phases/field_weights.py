@@ -102,7 +102,6 @@ def chosen_fields(
         Of each row a text for each column, or one text with title and body; read several times.
     problem_of : callable
         The problem whose features are a matrix of the same rows, shape (n_rows, n_features).
-    recipe : TextRecipe
 
     Raises
     ------

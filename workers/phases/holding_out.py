@@ -34,7 +34,6 @@ class Arrival(NamedTuple):
     ----------
     corpus : Corpus
         Of the first version that has them, or a later one with the same labels.
-    begin, end : int
     """
 
     corpus: Corpus
@@ -77,7 +76,6 @@ def held_out(
         In their order.
     request : TrainingData
         Its fraction and seed, and how rows with sets of labels are dealt out.
-    tree : Taxonomy or None
     known : VersionLabels
         What the hierarchy says of the labels.
     """

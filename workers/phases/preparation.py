@@ -20,7 +20,7 @@ from app.datasets.recipe_schemas import TextRecipe
 from app.errors import Conflict
 from app.features.named_text import OF_TABLES
 from app.formats.labels import PARTS
-from app.hierarchies.trees import taxonomy
+from app.hierarchies.nodes import taxonomy
 from app.hierarchies.version_labels import VersionLabels, of_hierarchy
 from app.jobs.leases import Lease
 from app.jobs.request_schemas import AdoptRequest
@@ -52,14 +52,8 @@ class Prepared:
     Attributes
     ----------
     dataset : DatasetVersion
-    corpus : Corpus
-    rows : Rows
-    data : Featured
-    problem : Problem
-    labels : VersionLabels
     tree : Taxonomy or None
         Of the job's hierarchy.
-    former : Former or None
     split : int8 array, shape (n_rows,), or None
         0 of rows that train, 1 of rows that are held out; None where the dataset has a split of its own.
     """

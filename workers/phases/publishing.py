@@ -75,7 +75,6 @@ class NewVersion:
 
     Attributes
     ----------
-    model : str
     facts : Facts
     metrics : mapping
         Part, measure, value.
@@ -107,10 +106,6 @@ class Publisher:
 
     Attributes
     ----------
-    context : JobContext
-    store : Files
-    request : TrainRequest
-    prepared : Prepared
     tuned : Tuned or None
         Where a tuning has chosen the settings.
     """
@@ -154,7 +149,6 @@ class Publisher:
 
         Parameters
         ----------
-        measured : Measured
         outcome : Outcome
             The end of the measured model's training.
         model : Model or None
@@ -192,7 +186,6 @@ class Publisher:
         return NewVersion(self.request.model, facts, measured.metrics, {**end, **found})
 
     def _record(self, model: Model) -> None:
-        """Note with a model which labels the label tree lacks."""
         if self.prepared.rows.unknown:
             model.record = {**model.record, "unknown_labels": dict(self.prepared.rows.unknown)}
 

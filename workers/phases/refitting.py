@@ -86,11 +86,9 @@ def refit(
 
     Parameters
     ----------
-    run : Run
     solver : Solver
     prepared : Prepared
         Of the measured model.
-    request : TrainRequest
     measured : Outcome
         The end of its training.
     start : mapping of str to array, optional

@@ -15,9 +15,9 @@ from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.flat import flat
 from solvers.metrics.frequency_bands import add_bands
 from solvers.metrics.hierarchical import hierarchical
+from solvers.metrics.intervals import RowSums
 from solvers.metrics.multilabel import multilabel
 from solvers.metrics.ranking import RankAccumulator, Ranking, places
-from solvers.metrics.row_sums import RowSums
 from solvers.metrics.tree_places import tree_places
 from solvers.numerics.array_types import Bools, Ints
 from workers.phases.splitting import Rows, Truth
@@ -44,8 +44,6 @@ def measures(
 
     Parameters
     ----------
-    model : Model
-    rows : Rows
     X_train, X_test : csr_matrix, shape (n_samples, n_features)
         Scored in chunks of rows whose scores take 64 MB.
     right : bool array, shape (n_train,), optional
@@ -96,7 +94,6 @@ class _Spent:
 
     Parameters
     ----------
-    model : Model
     truth : int32 array, shape (n_samples,)
         Class indices, -1 for labels that are no classes.
     """
@@ -195,7 +192,6 @@ def _listed(
 
 
 def _scored(n: int, right: Bools | None) -> Ints:
-    """The rows of which something is still to be known."""
     return np.arange(n) if right is None else np.flatnonzero(~right)
 
 

@@ -33,8 +33,6 @@ class Known:
 
     Attributes
     ----------
-    corpus : Corpus
-    tree : Taxonomy or None
     lost : bool array, shape (n_rows,), or None
         Rows that had labels, and have none that is known; None where there is no such row.
     unknown : mapping of str to int
@@ -119,7 +117,6 @@ class Rows:
         What predictions are measured against: sets of nodes, closed upwards, of rows with sets of labels; else nodes
         of the label tree where there is one, else indices into ``classes``; -1 for a test row whose label is none of
         these.
-    tree : Taxonomy or None
     weights : float64 array, shape (n_train,), or None
         Of the training rows; None where the dataset gives none.
     report : mapping of str to float

@@ -23,8 +23,6 @@ def n_trained_on(
 
     Parameters
     ----------
-    version : ModelVersion
-    corpus : Corpus
     rows : int64 array
         Numbers of the rows of the corpus that are counted.
     """

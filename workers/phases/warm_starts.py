@@ -24,7 +24,6 @@ class Former:
 
     Attributes
     ----------
-    duals : DualShares
     rows : int64 array, shape (n_samples,)
         The dataset's rows that it was trained on, ascending.
     n_rows : int

@@ -1,7 +1,5 @@
 """Notices that loops are compiled while it happens, so that a job can say what it waits for."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

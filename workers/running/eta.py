@@ -16,7 +16,6 @@ class EtaEstimate:
     ----------
     tol : float or None
         The gap at which training ends.
-    max_epochs : int or None
     """
 
     def __init__(self, tol: float | None, max_epochs: int | None) -> None:
@@ -30,7 +29,6 @@ class EtaEstimate:
 
         Parameters
         ----------
-        epoch : int
         gap : float
             Relative; nan where not measured.
         seconds : float

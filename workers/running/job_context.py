@@ -28,7 +28,7 @@ from app.store import tables
 from app.store.db import DATABASE_AWAY, sessions, writing
 from app.store.queue import GENERAL
 from app.store.scope import Scope, confine
-from workers.running import draining
+from workers.running import lanes
 from workers.running.failing import out_of_time
 
 T = TypeVar("T")
@@ -46,8 +46,6 @@ class LeaseHeartbeat(ABC):
 
     Parameters
     ----------
-    job_id : str
-    attempt : int
     claimed_at : float
         ``time.monotonic()`` before the claim was sent.
     scope : Scope, optional
@@ -160,7 +158,6 @@ class JobContext(LeaseHeartbeat):
 
     Parameters
     ----------
-    lease : Lease
     claimed_at : float
         ``time.monotonic()`` before the claim was sent.
     """
@@ -191,7 +188,7 @@ class JobContext(LeaseHeartbeat):
             raise Cancelled
         if time.monotonic() >= self._ends_at:
             raise TimeUp
-        if drain and draining.requested():
+        if drain and lanes.drain_requested():
             raise Drained
 
     def __enter__(self) -> Self:
@@ -317,7 +314,7 @@ class JobContext(LeaseHeartbeat):
         self._note_state(self.write(lambda session: leases.heartbeat(session, self.lease)))
         with self._lock:
             at_once = self._at_once
-        stopping = self._cancel.is_set() or draining.requested()
+        stopping = self._cancel.is_set() or lanes.drain_requested()
         if not stopping:
             self._asked_at = None
         elif self._asked_at is None:
@@ -329,7 +326,7 @@ class JobContext(LeaseHeartbeat):
         elif at_once and time.monotonic() >= self._ends_at:
             self._end("failed", out_of_time())
             self._fenced.set()
-        elif draining.requested() and (at_once or waited >= _DRAIN_SECONDS):
+        elif lanes.drain_requested() and (at_once or waited >= _DRAIN_SECONDS):
             self._give_back()
             self._fenced.set()
 

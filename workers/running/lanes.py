@@ -1,10 +1,12 @@
-"""The lanes of a worker: imports have a process of their own, so that they do not wait behind trainings.
+"""What the forked processes of a worker share: slots for jobs, and the request to return a job to the queue.
 
-A worker for N jobs forks N + 1 processes. Each job but an import holds one of N slots, as a lock on a file, which the
-system releases when the process dies; so one process is always free for an import.
+Imports have a process of their own, so that they do not wait behind trainings. A worker for N jobs forks N + 1
+processes. Each job but an import holds one of N slots, as a lock on a file, which the system releases when the process
+dies; so one process is always free for an import.
 """
 
 import fcntl
+import mmap
 import os
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +15,8 @@ from pathlib import Path
 
 LIGHT = ("import",)
 _slots: list[Path] = []
+# One byte, shared with the processes forked from this one: the main process writes it, the pool reads it.
+_flag = mmap.mmap(-1, 1)
 
 
 def divide(processes: int) -> None:
@@ -65,3 +69,18 @@ def _taken() -> Slot:
             continue
         return Slot(file, is_free=True)
     return Slot(None, is_free=False)
+
+
+def request_drain() -> None:
+    """Ask every process of this worker to return its job to the queue."""
+    _flag[0] = 1
+
+
+def withdraw_drain() -> None:
+    """Withdraw the request_drain."""
+    _flag[0] = 0
+
+
+def drain_requested() -> bool:
+    """Whether the job must be returned to the queue now."""
+    return _flag[0] == 1

@@ -39,7 +39,6 @@ class RedisExchange:
         Of the Redis.
     name : str
         Of the gang.
-    rank, size : int
     timeout : float
         Seconds that a shard waits for its peers in one round before it gives up.
     check : callable, optional
@@ -202,7 +201,6 @@ class RedisExchange:
                 self._pipeline.send(KEEP_ALIVE, self._ttl)
 
     def _receive(self, wait: float) -> bool:
-        """Take one message, if one comes within so many seconds."""
         if not readable(self._reader, wait):
             return False
         message = self._reader.read_response()[2]

@@ -28,7 +28,7 @@ from solvers.sharding import reshard
 from solvers.sharding.exchange import Exchange, ExchangeError, gather
 from solvers.sharding.shardable import Shardable, shardable
 from workers.phases.preparation import digest, prepare
-from workers.running import compiling, cpu_affinity, draining, job_memory
+from workers.running import compiling, cpu_affinity, job_memory, lanes
 from workers.running.failing import explain
 from workers.running.job_context import Drained, LeaseHeartbeat
 from workers.sharding import gang
@@ -42,7 +42,7 @@ _log = structlog.get_logger("polymargin.shard")
 
 def run_shard(job_id: str, rank: int) -> None:
     """Take the slot if it is still free, and stay until the gang ends; raises nothing that the job can explain."""
-    if draining.requested():
+    if lanes.drain_requested():
         return  # the slot stays free, and the coordinator notifies another worker
     claimed_at = time.monotonic()
     try:
@@ -169,7 +169,7 @@ class _Shard:
 
     def _ready(self) -> None:
         self._heartbeat.check()
-        if draining.requested():
+        if lanes.drain_requested():
             raise Drained
 
     def _start(
@@ -192,14 +192,14 @@ class _Shard:
         last: State | None = state
         for step in solver.sharded(problem, exchange, state):
             last = step.state
-            order, number = self._report(control, Report.from_step(step, exchange, draining.requested()))
+            order, number = self._report(control, Report.from_step(step, exchange, lanes.drain_requested()))
             if step.converged:
                 return last
             if order & gang.SAVE:
                 gather(control, self._save(solver, step.state, number))
             if order & gang.LEAVE:
                 return None
-        self._report(control, Report.from_step(None, exchange, draining.requested()))
+        self._report(control, Report.from_step(None, exchange, lanes.drain_requested()))
         return last
 
     def _report(self, control: Exchange, report: Report) -> tuple[int, int]:

@@ -31,7 +31,7 @@ from solvers.sharding.shardable import Shardable, shardable
 from workers.phases.driving import Outcome, Run
 from workers.phases.preparation import Prepared, digest, prepare
 from workers.phases.publishing import Publisher
-from workers.running import draining
+from workers.running import lanes
 from workers.running.job_context import Drained, JobContext
 from workers.sharding import gang
 from workers.sharding.exchange import RedisExchange
@@ -46,7 +46,6 @@ class Assembly:
 
     Attributes
     ----------
-    folder : Path
     owns : sequence of int32 array
         What each shard has trained, by rank.
     reports : sequence of mapping
@@ -128,9 +127,6 @@ class Coordinator:
 
     Parameters
     ----------
-    context : JobContext
-    store : Files
-    request : TrainRequest
     solver : Solver
     size : int
         Number of shards.
@@ -211,7 +207,7 @@ class Coordinator:
                 raise Drained
             self._context.check(drain=False)
             order = gang.CONTINUE
-            if draining.requested() or any(report.drains for report in reports):
+            if lanes.drain_requested() or any(report.drains for report in reports):
                 order = gang.SAVE | gang.LEAVE
             elif self._run.checkpoint_due():
                 order = gang.SAVE

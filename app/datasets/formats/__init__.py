@@ -4,8 +4,6 @@ Adding a format is adding a file. Clients and schemas load these files, so a fil
 only within its functions, or names a function of another module.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 

@@ -54,7 +54,7 @@ def parse(path: Path, options: ImportOptions) -> Parsed:
     from app.formats.csv_table import parse_csv
     from app.formats.label_sets import LabelSets
     from app.formats.table import Parsed, Problems, row_error
-    from app.formats.text_blob import TextBlob
+    from app.formats.text_rows import TextBlob
     from app.formats.window import Window
 
     header = _header(path)
@@ -86,7 +86,6 @@ def parse(path: Path, options: ImportOptions) -> Parsed:
 
 
 def _is_header(line: str) -> bool:
-    """Whether a first line is the header of a corpus in CSV."""
     return set(cells_of(line, ",")) >= {"text", "subject_uris"}
 
 

@@ -48,7 +48,7 @@ def parse(path: Path, options: ImportOptions) -> Parsed:
 
     from app.formats.label_sets import LabelSets
     from app.formats.table import Parsed, Problems, row_error
-    from app.formats.text_blob import TextBlob
+    from app.formats.text_rows import TextBlob
     from app.formats.window import Window
 
     labels, texts, problems = LabelSets(), TextBlob(), Problems()

@@ -63,7 +63,6 @@ class Format:
 
     Attributes
     ----------
-    name : str
     title : str
         Its name in the upload form.
     parser : str
@@ -71,7 +70,6 @@ class Format:
         `Parsed` or raises `FormatError`.
     options : frozenset of str
         The import options that it supports beside those of all formats.
-    reference : Reference
     shapes : sequence of Shape
         Files in tests/corpus/datasets.
     extensions : sequence of str

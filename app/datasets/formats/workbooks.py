@@ -16,7 +16,6 @@ _COLUMNS = Columns("app.formats.workbooks:first_values", "app.formats.workbooks:
 
 
 def _first_entry(head: bytes) -> bytes:
-    """The name of the first file of a zip archive."""
     return head[30 : 30 + int.from_bytes(head[26:28], "little")]
 
 

@@ -4,8 +4,6 @@ So reading neither holds up the threads that answer requests, nor goes on when n
 more memory than it is given, nor asks anything of a network. Small files of the simple formats are read at once.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -14,20 +12,24 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from app.formats.hierarchies.bounds import Bounds
+import numpy as np
+import orjson
+
 from app.formats.hierarchies.parsing import is_workbook, parse_hierarchy
-from app.formats.hierarchies.stored import load_vocabulary, save_vocabulary
-from app.formats.hierarchies.vocabulary import Vocabulary
+from app.formats.hierarchies.source import Bounds
+from app.formats.hierarchies.vocabulary import Dropped, Label, Vocabulary
 from app.formats.plain_file import MostUnpacked, compression_of, plain_file
 from app.formats.table import FormatError, RowError, row_error
 from app.hierarchies.formats import FORMATS
 from app.hierarchies.schemas import HierarchyOptions
+from solvers.core.artefact_files import read_array
+from solvers.labels.taxonomy import Taxonomy
 
 INLINE_BYTES = 64 << 10
 
@@ -162,6 +164,51 @@ def _end_with_the_caller() -> None:
     """The caller holds the other end of standard input and writes nothing: its end means that the caller is gone."""
     os.read(0, 1)
     os._exit(_ORPHANED)
+
+
+def save_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
+    """Write a vocabulary to an empty folder."""
+    tree = vocabulary.tree
+    # no name has a line end in it: that is a control character
+    (folder / "names").write_text("\n".join(tree.names), encoding="utf-8", newline="")
+    np.save(folder / "parent.npy", tree.parent, allow_pickle=False)
+    np.save(folder / "others.npy", tree.others, allow_pickle=False)
+    _write_lines(folder / "labels", _facts(vocabulary.labels))
+    _write_lines(folder / "retired", _facts(vocabulary.retired))
+    _write_lines(folder / "dropped", map(tuple, vocabulary.dropped))
+    (folder / "read_as").write_bytes(orjson.dumps(dict(vocabulary.read_as)))
+
+
+def load_vocabulary(folder: Path) -> Vocabulary:
+    """The vocabulary that :func:`save_vocabulary` wrote."""
+    names = tuple((folder / "names").read_text(encoding="utf-8").split("\n"))
+    parent, others = (read_array(folder / f"{name}.npy", mmap=False) for name in ("parent", "others"))
+    return Vocabulary(
+        Taxonomy(names, parent, others),
+        _labels(folder / "labels"),
+        _labels(folder / "retired"),
+        [Dropped(*values) for values in _lines(folder / "dropped")],
+        orjson.loads((folder / "read_as").read_bytes()),
+    )
+
+
+def _facts(labels: Mapping[str, Label]) -> Iterable[object]:
+    return ((name, label.facts()) for name, label in labels.items())
+
+
+def _labels(path: Path) -> dict[str, Label]:
+    return {name: Label.from_facts(facts) for name, facts in _lines(path)}
+
+
+def _write_lines(path: Path, values: Iterable[object]) -> None:
+    with path.open("wb") as file:
+        for value in values:
+            file.write(orjson.dumps(value) + b"\n")
+
+
+def _lines(path: Path) -> Iterable[Any]:
+    with path.open("rb") as file:
+        return [orjson.loads(line) for line in file]
 
 
 if __name__ == "__main__":

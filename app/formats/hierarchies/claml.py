@@ -4,17 +4,14 @@ Modifiers, which some editions write in place of classes of their own, are not e
 are.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
-from xml.sax.handler import ContentHandler
 
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
+from app.formats.hierarchies.source import Bounds
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
-from app.formats.xml_document import read_xml
+from app.formats.xml_document import LocatedHandler, read_xml
 from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import ROOT
 
@@ -28,12 +25,11 @@ def parse_claml(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabu
     return classes.vocabulary(Edges(ROOT, bounds, options.tree))
 
 
-class _Classes(ContentHandler):
+class _Classes(LocatedHandler):
     """The classes of a document as it goes by."""
 
     def __init__(self, options: HierarchyOptions) -> None:
         super().__init__()
-        self._where: Any = None
         self._language = options.language
         self._languages = options.languages.split(",") if options.languages else None
         self._line: dict[str, int] = {}
@@ -68,13 +64,8 @@ class _Classes(ContentHandler):
         read_as = {"modifiers": f"{self._n_modifiers}, not expanded"} if self._n_modifiers else {}
         return Vocabulary(edges.build(), labels, dropped=edges.dropped, read_as=read_as)
 
-    def setDocumentLocator(self, locator: Any) -> None:  # noqa: N802
-        """Receive the object that knows the current line, before any element."""
-        self._where = locator
-
     def startElement(self, name: str, attrs: Any) -> None:  # noqa: N802
-        """An element begins."""
-        line = self._where.getLineNumber() or 1
+        line = self.line
         self._outermost = self._outermost or name
         if name == "Class":
             self._begin_class(str(attrs.get("code", "")).strip(), line)
@@ -93,12 +84,10 @@ class _Classes(ContentHandler):
             self._spoken, self._text = attrs.get("xml:lang") or self._language, []
 
     def characters(self, content: str) -> None:
-        """Text, perhaps not all of it."""
         if self._text is not None:
             self._text.append(content)
 
     def endElement(self, name: str) -> None:  # noqa: N802
-        """An element ends."""
         if name == "Class":
             self._class = None
         elif name == "Rubric":

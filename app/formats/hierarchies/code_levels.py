@@ -1,7 +1,5 @@
 """What codes are below of, by the codes alone: beginnings, sections of letters, ranges, and zeros at their ends."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

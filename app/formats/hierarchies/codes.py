@@ -7,19 +7,23 @@ range, `31-33`, is above what begins with any of its numbers. Codes of equal len
 level, as `Segment, Segment Title, Family, Family Title`, hold a whole path in each row. What is not certain is refused.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.code_levels import Code, Parents, found_parents
 from app.formats.hierarchies.edges import Edges
-from app.formats.hierarchies.source import read_text
-from app.formats.hierarchies.table_rows import DELIMITERS, delimiter_name, head_lines, header_cells, table_rows
+from app.formats.hierarchies.source import (
+    DELIMITERS,
+    Bounds,
+    delimiter_name,
+    head_lines,
+    header_cells,
+    read_text,
+    table_rows,
+)
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
 from app.hierarchies.schemas import HierarchyOptions

@@ -10,17 +10,21 @@ another tab and a notation. Those in CSV have columns `uri`, `label_LANGUAGE` an
 are children of the top.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
-from app.formats.hierarchies.source import read_text
-from app.formats.hierarchies.table_rows import DELIMITERS, delimiter_name, head_lines, header_cells, table_rows
+from app.formats.hierarchies.source import (
+    DELIMITERS,
+    Bounds,
+    delimiter_name,
+    head_lines,
+    header_cells,
+    read_text,
+    table_rows,
+)
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
 from app.hierarchies.schemas import HierarchyOptions

@@ -1,11 +1,9 @@
 """Edges of a label tree or graph as a file gives them, each with its line, and what keeps them from being one."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
-from app.formats.hierarchies.bounds import Bounds, too_many
 from app.formats.hierarchies.several_parents import TreeRule, chosen, cycles, longest_ways
+from app.formats.hierarchies.source import Bounds, too_many
 from app.formats.hierarchies.vocabulary import Dropped
 from app.formats.labels import label_problem
 from app.formats.table import MAX_REPORTED, Problems, row_error, shorten
@@ -151,7 +149,6 @@ class Edges:
         return child in self._above
 
     def _add_another(self, above: _Above, child: str, first: _Above, repeats: bool) -> None:
-        """Take a parent of a child that has another one."""
         if self._rule == "refuse":
             detail = f"{_name(child)} has two parents: {_name(first.parent)} on line {first.line}, and "
             self.fault(above.line, f"{detail}{_name(above.parent)}; {self._advice}")
@@ -168,7 +165,6 @@ class Edges:
             self.fault(above.line, detail)
 
     def _parents(self) -> dict[str, list[str]]:
-        """All parents of every node, in the order of the file."""
         return {
             child: [given.parent, *(above.parent for above in self._more.get(child, ()))]
             for child, given in self._above.items()
@@ -243,7 +239,6 @@ class Edges:
         self._find_cycles()
 
     def _find_cycles(self) -> None:
-        """Note every cycle at the line of its first edge in the file."""
         n_found = 0
         for cycle in cycles(self._parents()):
             if self._top in cycle:

@@ -20,7 +20,6 @@ class Exclusion:
 
     Attributes
     ----------
-    labels : sequence of str
     deprecated : bool
         All labels that the file marks as deprecated.
     groups : mapping of str to set of str

@@ -5,15 +5,13 @@ something broader where `$w` begins with g, or `$4` with ob as in the German aut
 where `$w` begins with h. It names a record by any of its ids (`$0`), else by the heading. Deleted records are retired.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
+from app.formats.hierarchies.source import Bounds
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.marc import heading
 from app.formats.marc_records import Field, MarcRecord, RecordError, read_marc

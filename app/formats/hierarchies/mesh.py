@@ -6,20 +6,17 @@ several tree numbers may have several parents. Where these are in a cycle, which
 number of the cycle gives way.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from xml.sax.handler import ContentHandler
 
-from app.formats.hierarchies.bounds import Bounds, too_many
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.several_parents import cycles
+from app.formats.hierarchies.source import Bounds, too_many
 from app.formats.hierarchies.vocabulary import Dropped, Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
-from app.formats.xml_document import read_xml
+from app.formats.xml_document import LocatedHandler, read_xml
 from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import ROOT
 
@@ -60,12 +57,11 @@ def parse_mesh(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabul
     return descriptors.vocabulary()
 
 
-class _Descriptors(ContentHandler):
+class _Descriptors(LocatedHandler):
     """The descriptors of a document as it goes by."""
 
     def __init__(self, options: HierarchyOptions, bounds: Bounds) -> None:
         super().__init__()
-        self._where: Any = None
         self._options, self._bounds = options, bounds
         self._language = options.language
         self._languages = options.languages.split(",") if options.languages else None
@@ -104,36 +100,29 @@ class _Descriptors(ContentHandler):
             tree, self._labels, dropped=[*self._edges.dropped, *given_up], read_as=self._read_as(given_up)
         )
 
-    def setDocumentLocator(self, locator: Any) -> None:  # noqa: N802
-        """Receive the object that knows the current line, before any element."""
-        self._where = locator
-
     def startElement(self, name: str, attrs: Any) -> None:  # noqa: N802
-        """An element begins."""
         if self._outermost is None:
             self._outermost = name
             if self._language == "und" and name == _SET:
                 code = attrs.get("LanguageCode", "")
                 self._language = _TAGS.get(code, code or "und")
         if name == _RECORD:
-            self._descriptor, self._open = _Descriptor(self._where.getLineNumber() or 1), []
+            self._descriptor, self._open = _Descriptor(self.line), []
         if self._descriptor is not None:
             self._open.append(name)
             if name in _LAST and tuple(self._open) in _READ:
                 self._text = []
             if len(self._open) > self._bounds.depth:
-                raise row_error(self._where.getLineNumber() or 1, "elements are nested too deeply")
+                raise row_error(self.line, "elements are nested too deeply")
 
     def characters(self, content: str) -> None:
-        """Text, perhaps not all of it."""
         if self._text is not None:
             self._text.append(content)
             self._n_characters += len(content)
             if self._n_characters > self._bounds.characters:
-                raise too_many(self._where.getLineNumber() or 1, "characters in names", self._bounds.characters)
+                raise too_many(self.line, "characters in names", self._bounds.characters)
 
     def endElement(self, name: str) -> None:  # noqa: N802
-        """An element ends."""
         descriptor = self._descriptor
         if descriptor is None:
             return
@@ -142,7 +131,7 @@ class _Descriptors(ContentHandler):
         if place == _ID:
             descriptor.id = text
         elif place == _NUMBER:
-            descriptor.numbers.setdefault(text, self._where.getLineNumber() or 1)
+            descriptor.numbers.setdefault(text, self.line)
         elif place in (_NAME, _TERM) and text:
             descriptor.names.append((text, place == _NAME))
         if place in _READ:

@@ -3,16 +3,13 @@
 A term's label is its id. Obsolete terms are retired, with the terms that replace them.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 import fastobo
 
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
-from app.formats.hierarchies.source import read_text
+from app.formats.hierarchies.source import Bounds, read_text
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
 from app.hierarchies.schemas import HierarchyOptions
@@ -89,7 +86,6 @@ def _term(frame: fastobo.term.TermFrame, language: str, languages: list[str] | N
 
 
 def _lines(text: str) -> dict[str, int]:
-    """The line of each term's id."""
     found: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         match = _ID.match(line)

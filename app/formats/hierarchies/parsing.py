@@ -1,13 +1,11 @@
 """Reads a file of labels of any format."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
 from app.descriptions import loaded
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.exclusion import Exclusion
+from app.formats.hierarchies.source import Bounds
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import row_error

@@ -4,16 +4,13 @@ Without ids a node's name is its whole path, as labels have it, and nodes above 
 ids a label is its id; so every node needs a line, wherever in the file.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from app.formats.hierarchies.bounds import Bounds, too_many
 from app.formats.hierarchies.edges import MAX_FAULTS, Edges
-from app.formats.hierarchies.source import numbered_lines
+from app.formats.hierarchies.source import Bounds, numbered_lines, too_many
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.labels import MAX_LABEL
 from app.formats.table import Problems, shorten

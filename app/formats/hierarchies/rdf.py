@@ -1,7 +1,5 @@
 """RDF files as graphs: rdflib reads them, nothing is fetched, and faults have their lines as far as these are known."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re
@@ -13,8 +11,7 @@ from xml.sax.handler import ContentHandler
 import rdflib
 from rdflib.plugins.parsers.notation3 import BadSyntax
 
-from app.formats.hierarchies.bounds import Bounds, too_many
-from app.formats.hierarchies.source import read_text
+from app.formats.hierarchies.source import Bounds, read_text, too_many
 from app.formats.table import FormatError, row_error, shorten
 from app.formats.window import BOM
 from app.formats.xml_document import read_xml
@@ -70,7 +67,6 @@ def first_lines(path: Path, wanted: set[str]) -> dict[str, int]:
 
     Parameters
     ----------
-    path : Path
     wanted : set of str
         Last parts of addresses, which a file spells out whatever it abbreviates.
     """

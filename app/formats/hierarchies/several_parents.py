@@ -1,7 +1,5 @@
 """Chooses the parent that the tree keeps for labels with several parents."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 

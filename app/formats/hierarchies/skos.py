@@ -5,8 +5,6 @@ from either side, the first of them the first that it names itself; concepts wit
 resources without a place in the hierarchy are retired: rows that have them can be mapped to what replaces them.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from itertools import chain
@@ -16,10 +14,10 @@ from rdflib import BNode, Graph, Literal, URIRef
 from rdflib.namespace import DCTERMS, OWL, RDF, RDFS, SKOS, Namespace
 from rdflib.term import Node
 
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.exclusion import Exclusion
 from app.formats.hierarchies.rdf import NO_BASE, first_lines, last_part, load_graph
+from app.formats.hierarchies.source import Bounds
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.labels import label_problem
 from app.formats.table import row_error, shorten

@@ -27,7 +27,6 @@ class Label:
         The preferred name by language (a BCP 47 tag, in lower case; `und`: not given).
     alternatives : mapping of str to sequence of str
         Other names by language.
-    deprecated : bool
     replaced_by : sequence of str
         Labels to be used in its place.
     excluded : bool
@@ -75,7 +74,6 @@ class Vocabulary:
 
     Attributes
     ----------
-    tree : Taxonomy
     labels : mapping of str to Label
         By node of the tree, without nodes that have nothing but a name.
     retired : mapping of str to Label

@@ -1,7 +1,5 @@
 """The formats of hierarchies by name; each file in this folder describes one, as those of datasets do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

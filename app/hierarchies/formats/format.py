@@ -1,7 +1,5 @@
 """What a format of hierarchies is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +12,6 @@ class Format:
 
     Attributes
     ----------
-    name : str
     title : str
         Its name in the upload form.
     summary : str

@@ -13,7 +13,7 @@ from app.descriptions import Shape
 from app.hierarchies.formats.format import Format
 
 if TYPE_CHECKING:
-    from app.formats.hierarchies.bounds import Bounds
+    from app.formats.hierarchies.source import Bounds
     from app.formats.hierarchies.vocabulary import Vocabulary
     from app.hierarchies.schemas import HierarchyOptions
 

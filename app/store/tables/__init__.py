@@ -3,10 +3,19 @@
 from app.store.tables.access import AuditEntry, Idempotency, Key, SignIn
 from app.store.tables.base import InWorkspace, Owned, Table
 from app.store.tables.data import Dataset, DatasetVersion, Hierarchy, HierarchyNode, RetiredLabel
-from app.store.tables.evaluations import Evaluation, EvaluationConfusion, EvaluationLabel, EvaluationMeasure
-from app.store.tables.jobs import Checkpoint, Job, JobLogLine, JobTag, Step
-from app.store.tables.models import Alias, AnswerCount, Feedback, Metric, Model, ModelVersion
-from app.store.tables.pools import Slot, Worker
+from app.store.tables.jobs import Checkpoint, Job, JobLogLine, JobTag, Slot, Step, Worker
+from app.store.tables.models import (
+    Alias,
+    AnswerCount,
+    Evaluation,
+    EvaluationConfusion,
+    EvaluationLabel,
+    EvaluationMeasure,
+    Feedback,
+    Metric,
+    Model,
+    ModelVersion,
+)
 from app.store.tables.reviews import Review, ReviewOpinion, ReviewRow
 from app.store.tables.rules import Rule, RuleRun
 from app.store.tables.webhooks import Webhook, WebhookDelivery

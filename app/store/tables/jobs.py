@@ -1,4 +1,4 @@
-"""Jobs: their leases, their curves, and the states from which they go on."""
+"""Jobs with their leases, curves and checkpoints; the workers that are alive, and the slots of shards."""
 
 from typing import Any
 
@@ -119,3 +119,29 @@ class Checkpoint(Table):
     seconds: Mapped[float]
     path: Mapped[str] = mapped_column(String(255))
     sha256: Mapped[str] = mapped_column(String(64))
+
+
+class Worker(Table):
+    """A running worker's last report."""
+
+    __tablename__ = "workers"
+
+    id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    queue: Mapped[str] = mapped_column(String(64))
+    processes: Mapped[int] = mapped_column(Integer)
+    seen_at: Mapped[float]
+
+
+class Slot(Table):
+    """One process of a pool of class shards, and which shard of which job it is kept for or runs."""
+
+    __tablename__ = "slots"
+
+    queue: Mapped[str] = mapped_column(String(64), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    job_id: Mapped[str | None] = mapped_column(ForeignKey("jobs.id", ondelete="SET NULL"), index=True)
+    attempt: Mapped[int | None] = mapped_column(Integer)
+    rank: Mapped[int | None] = mapped_column(Integer)
+    size: Mapped[int | None] = mapped_column(Integer)
+    worker: Mapped[str | None] = mapped_column(String(128))
+    lease_until: Mapped[float | None]

@@ -29,8 +29,6 @@ class MasterProblem:
 
     Parameters
     ----------
-    loss : PairLoss
-    variables : Variables
     responses : callable
         What the learners of some variables say, given their places.
     signed : bool
@@ -102,7 +100,6 @@ class MasterProblem:
 
         Parameters
         ----------
-        thread_pool : ThreadPool
         values : float64 array, shape (n,)
             The :meth:`gradients`, if no sweeps are left.
         seed : list of ints

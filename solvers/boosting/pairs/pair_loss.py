@@ -42,8 +42,6 @@ class PairLoss:
         Ascending.
     omega : float64 array, shape (n,)
         Weights of the rows.
-    n_classes : int
-    C : float
 
     Attributes
     ----------

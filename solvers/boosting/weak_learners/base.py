@@ -39,8 +39,6 @@ class WeakLearners(ABC):
 
         Parameters
         ----------
-        channels : Channels
-        thread_pool : ThreadPool
         learners, of : int64 arrays, shape (n,)
             Known learners, and the channel of each.
 

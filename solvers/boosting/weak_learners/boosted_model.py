@@ -18,8 +18,6 @@ class Ensemble:
 
     Attributes
     ----------
-    classes : tuple of str
-    n_features : int
     votes : Votes
         What each round of training has added; they number the weak learners by their place in the model.
     code : int8 array, shape (n_classes, n_outputs), or None

@@ -77,7 +77,6 @@ class DecisionTrees(WeakLearners):
         return np.empty((len(totals) if keep and fits else 0, width), totals.dtype)
 
     def _best_splits(self, level: Level, thread_pool: ThreadPool) -> tuple[Ints, Ints]:
-        """The best split of each node and its value."""
         totals, dtype = level.totals, level.U.dtype
         pieces = shared_out(self.bins, len(level.U), thread_pool)
         best = stump_search.start(totals, len(pieces))

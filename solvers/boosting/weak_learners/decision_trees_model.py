@@ -22,7 +22,6 @@ class DecisionTreesModel(BoostedModel):
         ``x_feature <= threshold`` to node j of the next level, any other to node ``j + 2^l``; -1 sends all to j.
     thresholds : float64 array, shape (n_trees, 2^depth - 1)
     leaves : int8 array, shape (n_trees, 2^depth)
-    ensemble : Ensemble
     """
 
     kind = "trees"

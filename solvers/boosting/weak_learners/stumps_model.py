@@ -76,10 +76,8 @@ class StumpsModel(BoostedModel):
 
     Parameters
     ----------
-    table : Table
     features, thresholds : arrays, shape (n_stumps,)
         The single stumps: j, or -1 for the constant +1, and the threshold.
-    ensemble : Ensemble
     """
 
     kind = "stumps"

@@ -118,7 +118,6 @@ class Ascent:
 
     Attributes
     ----------
-    inner_passes : InnerPasses, optional
     end_games : sequence of EndGame
         The first that suits the problem is played before the first, second, fourth, eighth ... certificate.
     long_passes : LongPasses, optional

@@ -53,7 +53,6 @@ class Losses:
         Parameters
         ----------
         y : int array, shape (n_samples,)
-        n_classes : int
         costs : float64 array, shape (n_samples,)
             C times the weight of each example.
         own, rest : (margin, weight)
@@ -129,7 +128,6 @@ def iterations(
     ----------
     X : csr_matrix of float64, shape (n_samples, n_features)
         Indices sorted within a row; made dense inside when a quarter of it or more is not zero.
-    losses : Losses
     sum_to_zero : bool
         Constrain the weights of the classes to sum to zero.
     state : mapping of str to array, optional

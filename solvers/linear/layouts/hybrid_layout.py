@@ -184,7 +184,6 @@ def _count_nonzeros(hot: Array, lists: Lists, number: Ints, n_classes: int, coun
 def _copy_nonzeros(
     hot: Array, lists: Lists, number: Ints, n_classes: int, class_of: Ints32, indptr: Ints, indices: Ints32, data: Array
 ) -> None:
-    """The weights that are not zero, by feature and class."""
     n_hot, raw, step = hot.shape[0], lists.cells.view(np.int32), lists.cells.itemsize // 2
     w = np.zeros(n_classes, data.dtype)
     words = np.zeros((n_classes >> 5) + 1, np.uint32)

@@ -163,7 +163,6 @@ class Layout:
             self._held(W)[:] = biases / self.constant.root
 
     def _held(self, W: Any) -> Array:
-        """The row of the feature that is held back, in place."""
         assert self.constant is not None
         return np.asarray(self.by_feature(W)[self.constant.place])
 
@@ -172,7 +171,6 @@ class Layout:
         raise NotImplementedError
 
     def _lengths(self) -> Floats:
-        """How many products a score of each example sums."""
         raise NotImplementedError
 
 
@@ -239,14 +237,12 @@ def holding_back(
 
     Parameters
     ----------
-    make : callable
     X : csr_matrix, shape (n_samples, n_features)
         Its last feature is the constant one, unless ``bias`` is 0.
     bias : float
         The value of the constant feature.
     bounds : float64 array, shape (n_samples,)
         C times the weights of the examples.
-    n_classes : int
     """
     share = share_of(X, bias, bounds, n_classes)
     if share == 1.0:

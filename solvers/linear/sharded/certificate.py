@@ -107,7 +107,6 @@ def _violations(
 
 @njit(cache=True, nogil=True)
 def _own_scores(rows: Rows, y: Ints32, shard: Shard, lists: Lists | None, f_y: Array, begin: int, end: int) -> None:
-    """f_y of the examples begin to end whose class the shard owns."""
     wanted, slots = np.empty(1, np.int32), np.empty(1, np.int64)
     for i in range(begin, end):
         own = shard.local[y[i]]
@@ -202,7 +201,6 @@ def _norms(W: Array, lists: Lists | None, norms: Floats, begin: int, end: int) -
 
 @njit(cache=True, nogil=True)
 def _sums(pool: Coefficients) -> Floats:
-    """Each example's sum of dual variables."""
     sums = np.zeros(pool.start.shape[0])
     for i in range(pool.start.shape[0]):
         for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):

@@ -67,7 +67,6 @@ def forecast(
         Bytes of a weight: 4 or 8.
     threads : int
         Of each shard.
-    rates : Rates, optional
     kind : str
         What the shards exchange. Bounds can be counted beforehand; of scores the rates are taken for granted, and hold
         from two shards on (one alone has fewer rounds), of sums the examples a batch and the rounds that their roots

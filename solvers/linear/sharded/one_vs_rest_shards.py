@@ -15,8 +15,7 @@ from solvers.numerics.array_types import Ints32
 from solvers.numerics.lazy_arrays import Lazy
 from solvers.numerics.rows import features_by_frequency
 from solvers.sharding.exchange import Exchange
-from solvers.sharding.independent import together
-from solvers.sharding.partition import balanced
+from solvers.sharding.partition import balanced, together
 
 
 class OneVsRestShards(LinearShards):

@@ -45,7 +45,6 @@ def sparse_model(
 
     Parameters
     ----------
-    classes : sequence of str
     n_features : int
         Without the constant.
     owner : int32 array, shape (n_classes,)

@@ -128,11 +128,8 @@ class Plan(NamedTuple):
 
     Attributes
     ----------
-    C, tol : float
-    max_epochs : int
     dtype : dtype
         Of the weights and the scores.
-    seed : int
     loss_at_zero : float
         The loss of an example without features.
     largest_loss : bool

@@ -58,9 +58,6 @@ class ShardTraining(ABC):
     ----------
     problem : Problem
         The whole problem, the same in every shard.
-    plan : Plan
-    exchange : Exchange
-    thread_pool : ThreadPool
 
     Attributes
     ----------

@@ -176,7 +176,6 @@ def _levels(n: int) -> Floats:
 
 
 def _from_there_on(values: Floats32, thresholds: Floats32) -> Ints:
-    """How many values reach each threshold."""
     return np.asarray(len(values) - np.searchsorted(np.sort(values), thresholds))
 
 

@@ -24,10 +24,6 @@ class ColumnModelBuilder:
 
     Of a linear machine only the weights of the margin are kept, one after the other in buffers that grow; all others
     are kept as they are.
-
-    Parameters
-    ----------
-    n_features, n_columns : int
     """
 
     def __init__(self, n_features: int, n_columns: int) -> None:

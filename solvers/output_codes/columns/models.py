@@ -38,13 +38,7 @@ class ColumnModel:
 
 @dataclass(frozen=True, eq=False)
 class ColumnModels:
-    """Binary machines for the columns of a code; a column without one has the margin 0.
-
-    Attributes
-    ----------
-    n_features, n_columns : int
-    parts : tuple of ColumnModel
-    """
+    """Binary machines for the columns of a code; a column without one has the margin 0."""
 
     n_features: int
     n_columns: int

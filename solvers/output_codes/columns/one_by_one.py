@@ -21,8 +21,7 @@ from solvers.output_codes.columns.builder import ColumnModelBuilder
 from solvers.output_codes.columns.models import SIDES, ColumnModels
 from solvers.output_codes.columns.progress import BEGUN, ELSEWHERE, ENDED, PREFIX, UNTOUCHED, Progress
 from solvers.sharding.exchange import Exchange
-from solvers.sharding.independent import together
-from solvers.sharding.partition import balanced
+from solvers.sharding.partition import balanced, together
 from solvers.sharding.reshard import OWN
 from solvers.sharding.shardable import Arrays, ModelPart
 

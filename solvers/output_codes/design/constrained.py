@@ -97,7 +97,6 @@ class ConstrainedDesign(Design):
         return float(np.abs(M).sum() if self._norm == "l1" else np.abs(M).max())
 
     def _leads(self, M: Floats) -> Floats:
-        """By how much each example's label leads the best other class."""
         F = np.asarray(self._task.H @ M.T)
         rows = np.arange(len(F))
         own = F[rows, self._task.y].copy()
@@ -183,7 +182,6 @@ class _Search:
         Of the trial that comes, the bracket, and the tolerance of its program.
     primal, dual : float
         Of the constrained program.
-    trials, epochs : int
     """
 
     M: Floats

@@ -22,8 +22,7 @@ from solvers.output_codes.columns.models import ColumnModels
 from solvers.output_codes.design.constrained import ConstrainedDesign
 from solvers.output_codes.design.incremental import ColumnByColumn
 from solvers.output_codes.design.linear import LinearDesign
-from solvers.output_codes.design.programs import Program
-from solvers.output_codes.design.quadratic import QuadraticDesign, guess_by
+from solvers.output_codes.design.programs import Program, QuadraticDesign, guess_by
 from solvers.output_codes.design.single_column import QuadraticColumn
 from solvers.output_codes.design.task import Design, Task
 
@@ -116,7 +115,6 @@ class Designer:
 
     Parameters
     ----------
-    params : ContinuousCodeParams
     seed, threads : int
         Of the machines and designs that are made.
     """
@@ -169,7 +167,6 @@ class Designer:
         return self._solver("spoc", bias=params.bias if params.inputs == "features" else 0.0, **given)
 
     def _penalised(self, task: Task, C: float, tol: float) -> Design:
-        """The penalised design at another C and tolerance."""
         given = {"program": "penalty", "C": C, "tol": tol, "max_epochs": PENALISED_EPOCHS}
         return Designer(self.params.model_copy(update=given), self.seed, self.threads).design(replace(task, C=C))
 

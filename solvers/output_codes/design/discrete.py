@@ -101,7 +101,6 @@ def greedy_code(h: Array, y: Array, n_classes: int) -> tuple[Code, Floats]:
     ----------
     h : array of -1 and +1, shape (n_samples, n_columns)
     y : int array, shape (n_samples,)
-    n_classes : int
 
     Returns
     -------

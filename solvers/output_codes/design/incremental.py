@@ -20,8 +20,6 @@ class ColumnByColumn(Design):
 
     Parameters
     ----------
-    task : Task
-    norm : str
     column : callable
         Makes the design of one column: called with its program.
     alone : bool

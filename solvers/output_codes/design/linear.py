@@ -22,9 +22,6 @@ class LinearDesign(Design):
 
     Parameters
     ----------
-    program : Program
-    tol : float
-    max_rounds : int
     memory_mb : int, optional
         What the programs may take; None for all that the machine has.
     guess : callable, optional

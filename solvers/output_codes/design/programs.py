@@ -16,16 +16,20 @@ M an upper bound. The constraints that M violates join the set, those with room 
 rises; it never falls, and the two meet.
 """
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
+from solvers.core.base import Solver, State, Step
+from solvers.core.machine import Machine
 from solvers.core.memory import refuse
+from solvers.core.model import Model
 from solvers.numerics.array_types import Floats, Ints, Ints32
 from solvers.output_codes.design.linear_programs import LinearProgram
+from solvers.output_codes.design.task import Design, Task
 
 Norm = Literal["l1", "linf"]
 
@@ -47,7 +51,6 @@ class Program:
     y : int32 array, shape (n_samples,)
     bounds : float64 array, shape (n_samples,)
         C_i.
-    n_classes : int
     norm : {"l1", "linf"}
     offsets : float64 array, shape (n_samples, n_classes), optional
         b; 1 where left out. The entry of the true class does not count.
@@ -114,18 +117,11 @@ class Program:
         what = f"a linear program of {n_constraints:,} constraints on {self.n_classes} x {self.H.shape[1]} code entries"
         refuse(what, self.estimate_bytes(n_constraints), megabytes)
 
-    def solve(self, working: Ints, accuracy: float) -> "Solution":
-        """The best code for the constraints of a working set, and a lower bound for all."""
-        solving = self.solving(working, accuracy)
-        while True:
-            try:
-                next(solving)
-            except StopIteration as ended:
-                found: Solution = ended.value
-                return found
-
     def solving(self, working: Ints, accuracy: float) -> Generator[None, None, "Solution"]:
-        """As :meth:`solve`, yielding now and then as :meth:`LinearProgram.solving` does."""
+        """Find the best code for the constraints of a working set, and a lower bound for all.
+
+        Yields now and then as :meth:`LinearProgram.solving` does.
+        """
         k, L = self.n_classes, self.H.shape[1]
         examples, classes = np.divmod(working, k)
         b = np.ones(len(working)) if self.offsets is None else self.offsets.ravel()[working]
@@ -192,3 +188,41 @@ def _differences(H: Any, y: Ints32, examples: Ints, classes: Ints, L: int) -> tu
     values = np.concatenate([rows.data, -rows.data])
     D = sp.csr_matrix((values, (np.concatenate([owner, owner]), at)), (len(examples), len(entries)))
     return D, entries
+
+
+class QuadraticDesign(Design):
+    """The squared l2 norm, by a multi-class machine on the margins with any kernel (Crammer and Singer 2002, equation
+    29)."""
+
+    def __init__(self, task: Task, solver: Machine[Any]) -> None:
+        self._problem = task.problem
+        self._solver = solver
+
+    def steps(self, state: State | None) -> Iterator[Step]:
+        return self._solver.steps(self._problem, state)
+
+    def code(self, state: State) -> Floats | Model:
+        model = self._solver.bare_model(self._problem, state)
+        linear = model.linear_weights()
+        return model if linear is None else linear.coef(self._problem.n_features)
+
+    def rescaled(self, state: State, ratio: float) -> State | None:
+        return self._solver.rescale(self._solver.prepared(self._problem), state, ratio)
+
+    def nonzero_duals(self, state: State) -> float:
+        return self._solver.nonzero_duals(self._problem, state)
+
+
+def guess_by(task: Task, make: Callable[[float], Solver[Any]]) -> Callable[[], Floats]:
+    """A rough code by the squared norm, on margins scaled to 1; ``make`` is called with its C."""
+
+    def guess() -> Floats:
+        scale = float(abs(task.H).max()) or 1.0
+        solver = make(task.C * scale)
+        problem = replace(task, H=task.H / scale).problem
+        *_, last = solver.steps(problem)
+        linear = solver.bare_model(problem, last.state).linear_weights()
+        assert linear is not None, "a machine for the inner product makes a linear model"
+        return linear.coef(problem.n_features) / scale
+
+    return guess

@@ -63,7 +63,6 @@ class DesignRun:
     objectives : float64 array, shape (round,)
     columns : mapping, optional
         State of the machines while they are trained.
-    now, best : Round
     """
 
     round: int

@@ -25,8 +25,6 @@ class Task:
     y : int32 array, shape (n_samples,)
     weights : float64 array, shape (n_samples,)
         Of the examples.
-    C : float
-    classes : tuple of str
     """
 
     H: Any

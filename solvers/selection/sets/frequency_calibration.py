@@ -74,7 +74,6 @@ class FrequencyCalibration(NamedTuple):
         ----------
         scores : float array, shape (n_rows, n_labels)
         labels : csr_matrix of bool, same shape
-        trained : Trained
         frequency : bool
             False: t_1 and t_3 are 0, so that the order within a row is that of the scores.
         """

@@ -41,7 +41,6 @@ class CalibratedSets(NamedTuple):
         By calibrations that are fitted to other rows.
     rest : Rest
         The nodes that no row has.
-    pairs : Pairs
     values : list of float
         The measures.
     """
@@ -64,8 +63,6 @@ class LabelSets:
         The nodes that some row has, and the whole tree.
     labels : csr_matrix of bool, shape (n_rows, n_nodes_of_part)
         Of the rows held out, in the order of the folds.
-    thresholds : SetThresholds
-    trained : Trained
     ranked : bool array, shape (n_nodes_of_part,), optional
         The nodes that some row has as its own label; left out, all.
     flat : bool

@@ -69,7 +69,6 @@ def fit_sets(
         Of rows held out.
     labels : csr_matrix of bool, same shape
         Closed upwards.
-    trained : Trained
     parents : Adjacency
         Of the labels.
     ranked : bool array, shape (n_labels,), optional

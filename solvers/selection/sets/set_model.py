@@ -48,7 +48,6 @@ class SetPoolModel(ClosedSetModel):
         The numbers of the nodes that the member scores, ascending, with each its parent; left out, all.
     ranked : int32 array, shape (n_ranked,), optional
         The numbers of the nodes that training rows have as their own labels, ascending; left out, all nodes are ranked.
-    flat : bool
     """
 
     kind = "set_pool"

@@ -37,7 +37,6 @@ class VocabularySets:
     ----------
     problem : Problem
         All rows, and all concepts.
-    folds : sequence of Fold
     """
 
     measures: tuple[Measure, ...] = SET_MEASURES

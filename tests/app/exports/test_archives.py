@@ -24,7 +24,6 @@ from app.exports import archive_imports, archive_loader, archives, model_cards
 from app.jobs import service as jobs
 from app.jobs import wakeups as job_queue
 from app.jobs.schemas import TrainRequest
-from app.models import notes as version_notes
 from app.models import service as models
 from app.models.schemas import ModelAbout, ModelVersion, VersionPatch
 from app.predictions import service as predictions
@@ -110,7 +109,7 @@ def _scores(session: Session, model: str, instances: list[Any]) -> Any:
 
 
 def test_an_archive_gives_the_same_bits_under_another_name(session: Session, version: ModelVersion) -> None:
-    version_notes.change(session, "m", 1, VersionPatch(tags={"stage": "try"}, notes="good one"))
+    models.change_version(session, "m", 1, VersionPatch(tags={"stage": "try"}, notes="good one"))
     archive = _exported(session)
     assert _exported(session) == archive, "the same version gives the same bytes"
     found = _import(session, archive, "other")
@@ -165,9 +164,9 @@ def test_what_people_say_of_a_model_is_on_its_cards_and_goes_with_archives(
     session: Session, version: ModelVersion
 ) -> None:
     said = {"license": "CC-BY-4.0", "languages": ["fi", "sv-FI"], "intended_use": "Sorting letters.", "contact": "Ann"}
-    found = version_notes.describe(session, version.model, ModelAbout.model_validate(said))
+    found = models.describe(session, version.model, ModelAbout.model_validate(said))
     assert found.about.model_dump(exclude_none=True) == said
-    version_notes.describe(session, version.model, ModelAbout(limitations="Not for numbers.", contact=None))
+    models.describe(session, version.model, ModelAbout(limitations="Not for numbers.", contact=None))
     archive = _exported(session)
     card = np.load(io.BytesIO(archive), allow_pickle=False)["README.md"].decode()
     front = dict(line.split(": ", 1) for line in card.split("---\n")[1].splitlines())
@@ -179,7 +178,7 @@ def test_what_people_say_of_a_model_is_on_its_cards_and_goes_with_archives(
     about = models.get(session, taken.model).about
     assert (about.license, about.limitations, about.contact) == ("CC-BY-4.0", "Not for numbers.", None)
     # what a service says of its own model stays
-    version_notes.describe(session, "elsewhere", ModelAbout(license="MIT", languages=[]))
+    models.describe(session, "elsewhere", ModelAbout(license="MIT", languages=[]))
     _import(session, archive, "elsewhere")
     assert models.get(session, "elsewhere").about.license == "MIT"
     assert models.get(session, "elsewhere").about.languages is None

@@ -7,7 +7,7 @@ import pytest
 from asking import TestClient, problem
 from working import train
 
-from app.exports import skops_models
+from app.exports import flat_machines
 
 EXPORT = "/api/v1/models/{}/versions/1/export?format=skops"
 
@@ -41,5 +41,5 @@ def test_what_no_estimator_stands_for_is_refused_and_a_missing_package_named(
 ) -> None:
     found = problem(models.get(EXPORT.format("foods")), 422, "invalid_input")
     assert "texts" in found["errors"][0]["detail"]
-    monkeypatch.setattr(skops_models, "PACKAGE", "skops_that_nobody_has")
+    monkeypatch.setattr(flat_machines, "SKOPS", "skops_that_nobody_has")
     assert "polymargin[skops]" in problem(models.get(EXPORT.format("letters")), 503)["detail"]

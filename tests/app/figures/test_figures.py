@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.figures import images as figures
-from app.predictions.codes import Code
+from app.predictions.inspection import Code
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from app.datasets.formats import FORMATS
 from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.parsing import parse_hierarchy
+from app.formats.hierarchies.source import Bounds
 from app.formats.parsing import parse
 from app.formats.table import FormatError
 from app.hierarchies.formats import FORMATS as HIERARCHY_FORMATS

@@ -62,9 +62,9 @@ def test_labels_are_the_same_by_id_whatever_they_are_called(session: Session) ->
 
 
 def test_few_are_compared_at_a_time(editions: Session) -> None:
-    with comparing.acquire():
+    with comparing():
         assert changes(editions, "new", "old").n_same == 1
-        with comparing.acquire(), pytest.raises(TooMany) as refused:
+        with comparing(), pytest.raises(TooMany) as refused:
             changes(editions, "new", "old")
     assert refused.value.retry_after > 0
     assert changes(editions, "new", "old").n_same == 1

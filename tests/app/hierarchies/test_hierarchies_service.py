@@ -9,8 +9,8 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.formats.hierarchies.vocabulary import Label, Vocabulary
 from app.hierarchies import nodes as hierarchy_nodes
 from app.hierarchies import service as hierarchies
+from app.hierarchies.nodes import taxonomy
 from app.hierarchies.schemas import NewHierarchy
-from app.hierarchies.trees import taxonomy
 from app.store import tables
 from app.store.files import Upload, files
 from solvers.labels.taxonomy import Taxonomy

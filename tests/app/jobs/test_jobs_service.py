@@ -16,7 +16,6 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.hierarchies import service as hierarchies
 from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.request_schemas import Candidate, TuneRequest
 from app.jobs.schemas import TrainRequest
 from app.store import tables
@@ -337,8 +336,8 @@ def test_jobs_are_listed_by_state(session: Session, dataset: Callable[..., str])
 
 
 def test_what_is_not_there_is_not_found(session: Session) -> None:
-    for call in (jobs.get, jobs.cancel, jobs.retry, job_steps.steps, job_logs.read):
+    for call in (jobs.get, jobs.cancel, jobs.retry, job_logs.steps, job_logs.read):
         with pytest.raises(NotFound):
             call(session, "0" * 32)
     with pytest.raises(InvalidInput, match="limit"):
-        job_steps.steps(session, "0" * 32, limit=0)
+        job_logs.steps(session, "0" * 32, limit=0)

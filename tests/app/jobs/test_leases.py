@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict
 from app.jobs import leases
+from app.jobs import logs as job_logs
 from app.jobs import service as jobs
-from app.jobs import steps as job_steps
 from app.jobs.leases import Checkpoint, Fenced, Lease
 from app.jobs.schemas import TrainRequest
 from app.operation import sweep as sweeping
@@ -169,11 +169,11 @@ def test_a_claim_removes_the_steps_that_the_checkpoint_has_not_seen(session: Ses
     assert leases.save_checkpoint(session, lease, Checkpoint(1, 2, 0.1, "first", "s")) is None
     assert leases.save_checkpoint(session, lease, Checkpoint(1, 3, 0.2, "second", "s")) == "first"
     thief = _steal(session, job_id)
-    assert [step.number for step in job_steps.steps(session, job_id).steps] == [0, 1, 2, 3]
+    assert [step.number for step in job_logs.steps(session, job_id).steps] == [0, 1, 2, 3]
     assert leases.last_checkpoint(session, thief) == Checkpoint(1, 3, 0.2, "second", "s")
     leases.drop_checkpoint(session, thief)
     assert leases.last_checkpoint(session, thief) is None
-    assert job_steps.steps(session, job_id).steps == []
+    assert job_logs.steps(session, job_id).steps == []
 
 
 def test_steps_written_twice_are_kept_once(session: Session, job_id: str) -> None:
@@ -181,7 +181,7 @@ def test_steps_written_twice_are_kept_once(session: Session, job_id: str) -> Non
     assert lease is not None
     for _ in range(2):
         leases.record(session, lease, [{**STEP, "number": 0}], None)
-    assert [step.number for step in job_steps.steps(session, job_id).steps] == [0]
+    assert [step.number for step in job_logs.steps(session, job_id).steps] == [0]
 
 
 def test_an_ended_job_cannot_be_cancelled_and_a_running_one_not_retried(session: Session, job_id: str) -> None:

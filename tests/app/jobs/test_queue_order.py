@@ -11,11 +11,10 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.errors import Conflict, InvalidInput
-from app.jobs import leases
+from app.jobs import leases, slots
 from app.jobs import queue as queue_order
 from app.jobs import service as jobs
 from app.jobs import wakeups as job_queue
-from app.jobs import workers as live_workers
 from app.jobs.schemas import JobPatch, TrainRequest
 from app.schemas import MAX_JOB_TAGS, JobOptions, Priority
 from app.store import db, tables
@@ -168,7 +167,7 @@ def test_a_place_tells_who_is_before_it_in_all_workspaces(session: Session, queu
 def test_when_a_job_starts_is_estimated_from_what_the_others_have_left(
     session: Session, queued: Callable[..., str]
 ) -> None:
-    live_workers.report(session, "w", GENERAL, 1)
+    slots.report_worker(session, "w", GENERAL, 1)
     with writing(session):  # a training, as the one that has ended, took ten seconds
         session.execute(update(tables.Job).values(kind="train", started_at=db_now() - 10, finished_at=db_now()))
     running = queued()

@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.jobs import leases, slots
 from app.jobs import queue as queue_order
 from app.jobs import service as jobs
-from app.jobs import workers as live_workers
 from app.jobs.schemas import TrainRequest
 from app.jobs.slots import Fenced
 from app.operation.sweep import sweep
@@ -26,7 +25,7 @@ def pools(session: Session, configure: Callable[..., None]) -> list[str]:
     """Three pools, of one, two and one processes, which do not go silent on a slow machine."""
     configure(lease_seconds=600, sweep_seconds=600)
     for queue, processes in (("shard-10", 1), ("shard-0", 1), ("shard-2", 2), ("general", 4)):
-        live_workers.report(session, f"host:{queue}", queue, processes)
+        slots.report_worker(session, f"host:{queue}", queue, processes)
     return ["shard-0", "shard-2", "shard-10"]
 
 
@@ -205,7 +204,7 @@ def test_a_second_attempt_makes_do_with_the_pools_that_are_left(session: Session
     id = submit(3)
     lease = leases.claim(session, id, "w")
     assert lease is not None
-    live_workers.leave(session, "host:shard-0")
+    slots.worker_ends(session, "host:shard-0")
     leases.give_back(session, lease)
     again = leases.claim(session, id, "w")
     assert again is not None
@@ -214,7 +213,7 @@ def test_a_second_attempt_makes_do_with_the_pools_that_are_left(session: Session
 
 
 def test_pools_that_shrink_lose_their_free_slots(session: Session, pools: list[str]) -> None:
-    live_workers.report(session, "host:shard-2", "shard-2", 1)
+    slots.report_worker(session, "host:shard-2", "shard-2", 1)
     assert sorted(session.scalars(select(tables.Slot.queue))) == ["shard-0", "shard-10", "shard-2"]
 
 
@@ -226,7 +225,7 @@ def test_a_pool_that_is_gone_leaves_neither_slots_nor_messages_once_its_slot_is_
     assert lease is not None
     for queue in ("shard-0", "shard-10"):
         assert notify_worker(id, queue, 0)
-    live_workers.leave(session, "host:shard-10")
+    slots.worker_ends(session, "host:shard-10")
     sweep(session)
     assert (n_waiting("shard-0"), n_waiting("shard-10")) == (1, 1), "its slot is held"
     leases.give_back(session, lease)
@@ -239,7 +238,7 @@ def test_a_pool_that_is_gone_leaves_neither_slots_nor_messages_once_its_slot_is_
     sweep(session)
     assert (n_waiting("shard-0"), n_waiting("shard-10")) == (1, 0)
     assert set(session.scalars(select(tables.Slot.queue))) == {"shard-0", "shard-2"}
-    live_workers.report(session, "host:shard-10", "shard-10", 1)
+    slots.report_worker(session, "host:shard-10", "shard-10", 1)
     assert "shard-10" in session.scalars(select(tables.Slot.queue)).all()
 
 

@@ -13,10 +13,9 @@ from app.jobs import service as jobs
 from app.jobs import wakeups as job_queue
 from app.jobs.schemas import TrainRequest
 from app.models import aliases, deletions, versions
-from app.models import notes as version_notes
 from app.models import service as models
 from app.models.schemas import VersionPatch
-from app.operation import storage
+from app.operation import sweep
 from app.store import tables
 from app.store.db import db_now, new_id, writing
 from app.store.files import files
@@ -196,18 +195,18 @@ def test_storage_tells_before_it_frees(session: Session) -> None:
     files().path("models/gone.1").mkdir(parents=True)
     files().path("models/gone.1/x").write_bytes(b"abc")
     deletions.delete_version(session, "m", 1)
-    reported = storage.report(session, files())
+    reported = sweep.report(session, files())
     assert [(each.path, each.size_bytes) for each in reported.orphans] == [("models/gone.1", 3)]
     assert [(each.model, each.version) for each in reported.restorable] == [("m", 1)]
     assert (reported.collected, reported.versions, reported.size_bytes) == (False, [], 3)
     _ages(session)
-    reported = storage.report(session, files())
-    done = storage.collect(session, files())
+    reported = sweep.report(session, files())
+    done = sweep.collect(session, files())
     assert (done.collected, done.versions, done.orphans) == (True, reported.versions, reported.orphans)
     assert (done.size_bytes, reported.restorable) == (13, [])
-    assert storage.report(session, files()).size_bytes == 0
+    assert sweep.report(session, files()).size_bytes == 0
     deletions.delete_version(session, "m", 2)
-    assert storage.collect(session, files(), deleted=True).size_bytes == 10
+    assert sweep.collect(session, files(), deleted=True).size_bytes == 10
     with pytest.raises(NotFound):
         deletions.restore_version(session, "m", 2)
 
@@ -230,13 +229,13 @@ def test_the_last_versions_stay_and_what_an_alias_names(session: Session) -> Non
 
 def test_tags_and_notes_change_as_they_were_seen(session: Session) -> None:
     _add(session)
-    changed = version_notes.change(session, "m", 1, VersionPatch(tags={"stage": "try", "who": "a"}, notes="n"), 1)
+    changed = models.change_version(session, "m", 1, VersionPatch(tags={"stage": "try", "who": "a"}, notes="n"), 1)
     assert (changed.tags, changed.notes, changed.revision) == ({"stage": "try", "who": "a"}, "n", 2)
-    changed = version_notes.change(session, "m", 1, VersionPatch(tags={"stage": None, "who": "b"}))
+    changed = models.change_version(session, "m", 1, VersionPatch(tags={"stage": None, "who": "b"}))
     assert (changed.tags, changed.notes, changed.revision) == ({"who": "b"}, "n", 3)
     assert models.version(session, "m", 1) == changed
     with pytest.raises(PreconditionFailed, match="revision 3"):
-        version_notes.change(session, "m", 1, VersionPatch(notes=""), 2)
+        models.change_version(session, "m", 1, VersionPatch(notes=""), 2)
     with pytest.raises(InvalidInput):
-        version_notes.change(session, "m", 1, VersionPatch(tags={f"t{i}": "x" for i in range(100)}))
+        models.change_version(session, "m", 1, VersionPatch(tags={f"t{i}": "x" for i in range(100)}))
     assert models.version(session, "m", 1) == changed

@@ -2,7 +2,7 @@ import pytest
 from asking import TestClient, problem
 from fastapi import FastAPI
 
-from app.jobs import workers as live_workers
+from app.jobs import slots
 from app.operation import readiness
 from app.store.db import sessions
 from app.version import VERSION
@@ -22,7 +22,7 @@ def test_a_service_without_queue_and_workers_is_not_ready(client: TestClient) ->
 def test_a_service_with_all_its_parts_is_ready(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "reachable", lambda: True)
     with sessions()() as session:
-        live_workers.report(session, "here:1", "general", 2)
+        slots.report_worker(session, "here:1", "general", 2)
     assert client.get("/readyz").json() == {"ready": True, "database": "ok", "queue": "ok", "workers": "ok"}
 
 

@@ -10,7 +10,7 @@ from working import run, train, upload
 
 from app import short_cache
 from app.errors import Conflict, InvalidInput, PreconditionFailed
-from app.reviews import claims, decisions, job_rows, rows, service
+from app.reviews import decisions, job_rows, rows, service
 from app.reviews.progress import cohens_kappa, interval
 from app.reviews.schemas import ClaimRequest, DecisionRequest
 from app.store import tables
@@ -46,7 +46,7 @@ def acting(database: sessionmaker[Session], person: str) -> Session:
 
 def claim(database: sessionmaker[Session], person: str, review: str = "q", **more: Any) -> list[int]:
     with acting(database, person) as session:
-        return [row.row for row in claims.claim(session, review, ClaimRequest(**more))]
+        return [row.row for row in rows.claim(session, review, ClaimRequest(**more))]
 
 
 def decide(database: sessionmaker[Session], person: str, row: int, label: str | None, review: str = "q") -> Any:
@@ -265,10 +265,10 @@ def test_decided_rows_are_appended_to_the_dataset_of_the_model_once(client: Test
 def test_claimed_rows_are_given_back_by_the_person_who_has_them(queue: sessionmaker[Session]) -> None:
     assert claim(queue, "ann", count=3) == [59, 58, 57]
     with acting(queue, "bob") as session:
-        claims.release(session, "q", [59, 58, 3])
+        rows.release(session, "q", [59, 58, 3])
     assert claim(queue, "bob", count=1) == [56]
     with acting(queue, "ann") as session:
-        claims.release(session, "q", [59, 57])
+        rows.release(session, "q", [59, 57])
     assert claim(queue, "bob", count=2) == [59, 57]
 
 
@@ -286,7 +286,7 @@ def test_nothing_distinguishes_a_sure_row_before_it_is_decided(queue: sessionmak
     with acting(queue, "ann") as session:
         shown = rows.listed(session, "q", 60).rows
         assert all(row.sure is None and row.alternatives[0].probability is None for row in shown)
-        claimed = claims.claim(session, "q", ClaimRequest(count=1))[0]
+        claimed = rows.claim(session, "q", ClaimRequest(count=1))[0]
         assert claimed.alternatives[0].probability is None
     decided = decide(queue, "ann", claimed.row, "a")
     assert (decided.sure, decided.alternatives[0].probability) == (False, 0.4)

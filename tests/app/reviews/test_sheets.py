@@ -13,7 +13,7 @@ from test_reviews import acting, claim, decide, fill, show
 
 from app.errors import InvalidInput, NotFound
 from app.hierarchies.version_labels import VersionLabels
-from app.reviews import claims, queue_files, rows
+from app.reviews import queue_files, rows
 from app.reviews.schemas import ImportedDecisions
 from app.store import db
 
@@ -124,7 +124,7 @@ def test_a_workbook_is_edited_by_a_person_and_comes_back(queue: sessionmaker[Ses
 
 def free(database: sessionmaker[Session], row: int) -> None:
     with acting(database, "bob") as session:
-        claims.release(session, "q", [row])
+        rows.release(session, "q", [row])
 
 
 def test_a_csv_file_with_semicolons_does_as_well(queue: sessionmaker[Session], tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from app.store.number_scales import number_scales, why_scaled
+from app.store.row_checks import number_scales, why_scaled
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-250, 1e250])

@@ -7,7 +7,7 @@ from problems import small
 from sklearn.datasets import load_digits
 from training import machine
 
-from solvers.boosting.adaboost_weights import SPARE, LossPlateau, half_log_odds
+from solvers.boosting.adaboost_steps import SPARE, LossPlateau, half_log_odds
 from solvers.core.base import ParamsError
 from solvers.core.problem import Problem
 from solvers.output_codes.code_families import make

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from test_pair_loss import by_definition, learners, random_loss
 
-from solvers.boosting.pairs import pair_sample, quadratic_model, quadratic_step
+from solvers.boosting.pairs import pair_sample, quadratic_step
 from solvers.boosting.pairs.master_problem import SWEEPS, MasterProblem
 from solvers.boosting.pairs.pair_loss import PairLoss
 from solvers.boosting.pairs.quadratic_step import QuadraticStep
@@ -84,7 +84,7 @@ def test_the_model_is_lowered_to_where_its_conditions_hold(signed):
     H, gradient = (Z.T @ Z / 20).astype(np.float32), rng.normal(0, 3, 30)
     weights = np.where(rng.random(30) < 0.5, 0.0, rng.standard_normal(30) if signed else rng.random(30))
     step = np.empty(30)
-    total = quadratic_model.minimise(H, gradient, weights, rng.permutation(30), signed, 5000, 1e-12, step)
+    total = quadratic_step.minimise(H, gradient, weights, rng.permutation(30), signed, 5000, 1e-12, step)
     ends, slopes = weights + step, gradient + H.astype(np.float64) @ step
     assert total == pytest.approx(
         np.abs(weights).sum() - np.abs(ends).sum() - gradient @ step - step @ H.astype(np.float64) @ step / 2, rel=1e-4

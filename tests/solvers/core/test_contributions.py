@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from problems import random_tree
 
+from solvers.boosting.weak_learners.binary_machines import CommitteeModel
 from solvers.boosting.weak_learners.boosted_model import Ensemble
-from solvers.boosting.weak_learners.committee_model import CommitteeModel
 from solvers.boosting.weak_learners.decision_trees_model import DecisionTreesModel
 from solvers.boosting.weak_learners.stumps_model import StumpsModel
 from solvers.boosting.weak_learners.votes import Votes

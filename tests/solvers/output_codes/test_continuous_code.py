@@ -50,13 +50,22 @@ def design(H, y, k, bounds, norm: str, offsets=None, floor: float = 0.0):
     return task.solve(solver="CLARABEL"), M.value
 
 
+def ended(solving):
+    """What a generator returns."""
+    while True:
+        try:
+            next(solving)
+        except StopIteration as end:
+            return end.value
+
+
 def solved(program: Program, tol: float = 1e-9, M=None):
     """Upper and lower bound, and the working sets' sizes, from a guess."""
     M = np.zeros((program.n_classes, program.H.shape[1])) if M is None else M
     working, best, dual, sizes = program.working_set(program.violations(M)), np.inf, -np.inf, []
     while not best - dual <= tol * best < np.inf:
         sizes.append(len(working))
-        found = program.solve(working, tol)
+        found = ended(program.solving(working, tol))
         V = program.violations(found.M)
         best = min(best, program.primal(found.M, V))
         assert found.dual >= dual - 1e-9 * abs(best)

@@ -7,8 +7,7 @@ from gangs import in_shards, run_shards
 from problems import small
 
 from solvers.core.base import Step
-from solvers.sharding.independent import together
-from solvers.sharding.partition import partition_classes
+from solvers.sharding.partition import partition_classes, together
 from solvers.sharding.reshard import gather_columns, split
 from solvers.sharding.shardable import shardable
 

@@ -7,8 +7,8 @@ import pytest
 
 from app.formats.hierarchies import apart
 from app.formats.hierarchies.apart import INLINE_BYTES, read_hierarchy
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.parsing import parse_hierarchy
+from app.formats.hierarchies.source import Bounds
 from app.formats.table import FormatError
 from app.hierarchies.schemas import HierarchyOptions
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.formats.hierarchies.json_entries import Entry, load_entries
+from app.formats.hierarchies.nested_json import Entry, load_entries
 from app.formats.table import FormatError
 
 DOCUMENTS = st.recursive(

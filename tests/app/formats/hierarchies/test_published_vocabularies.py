@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.formats.hierarchies.bounds import Bounds
 from app.formats.hierarchies.parsing import parse_hierarchy
+from app.formats.hierarchies.source import Bounds
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.hierarchies.schemas import HierarchyOptions
 

@@ -8,7 +8,7 @@ import openpyxl
 import pytest
 
 from app.formats.hierarchies.apart import read_hierarchy
-from app.formats.hierarchies.bounds import Bounds
+from app.formats.hierarchies.source import Bounds
 from app.formats.hierarchies.vocabulary import Vocabulary
 from app.formats.table import FormatError
 from app.hierarchies.formats import format_by_name

@@ -1,10 +1,13 @@
-"""A listening socket that the process manager has opened, as systemd passes it to a service (sd_listen_fds(3)).
+"""What a process manager sends: a listening socket (systemd's sd_listen_fds(3)), and signals to stop.
 
-It outlives the process: connections that come while the service restarts wait in it, instead of being refused.
+The socket outlives the process: connections that come while the service restarts wait in it, instead of being refused.
 """
 
 import os
+import queue
+import signal
 import socket
+import threading
 
 from app.errors import SettingsError
 
@@ -41,3 +44,22 @@ def address_of(descriptor: int) -> tuple[str, int]:
     with socket.socket(fileno=os.dup(descriptor)) as found:
         host, port = found.getsockname()[:2]
     return host, port
+
+
+def event_of(*numbers: signal.Signals) -> threading.Event:
+    """An event that is set when one of these signals has come; to be called in the main thread.
+
+    A handler runs between two instructions of the main thread, which may just hold the lock of the event in ``wait``:
+    to set the event there would wait for that lock forever. ``SimpleQueue.put`` may be called at any moment, and a
+    thread of its own sets the event.
+    """
+    stopping, come = threading.Event(), queue.SimpleQueue[None]()
+
+    def set_when_come() -> None:
+        come.get()
+        stopping.set()
+
+    for number in numbers:
+        signal.signal(number, lambda *_: come.put(None))
+    threading.Thread(target=set_when_come, name="stop-signals", daemon=True).start()
+    return stopping
