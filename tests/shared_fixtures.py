@@ -21,7 +21,7 @@ import pytest
 import redis
 import typer.main
 from compiling import compile_in_children
-from drivers import mark_slow, repeated_on_postgresql
+from drivers import mark_slow, repeated_on_postgresql, waiting_first
 from sqlalchemy import make_url
 from sqlalchemy.orm import Session, sessionmaker
 from statements import share_statements
@@ -58,12 +58,16 @@ hypothesis.settings.load_profile("any_machine")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """One method of each driver is tested quickly, the others by the slow tests; PostgreSQL gets one case of a job."""
+    """One method of each driver is tested quickly, the others by the slow tests; PostgreSQL gets one case of a job.
+
+    The slow tests that wait come first.
+    """
     mark_slow(items)
     repeated = repeated_on_postgresql(items)
     config.hook.pytest_deselected(items=repeated)
     without = set(repeated)
     items[:] = [item for item in items if item not in without]
+    waiting_first(items)
 
 
 def pytest_collection_finish() -> None:

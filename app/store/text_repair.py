@@ -31,10 +31,17 @@ _ROWS = 1000
 log = structlog.get_logger("polymargin.store")
 
 
-def repair(connection: Connection) -> int:
-    """Put U+FFFD in place of U+0000 and halves of surrogate pairs in all rows; return how many values were changed."""
-    tables = MetaData()
-    tables.reflect(connection)
+def repair(connection: Connection, tables: MetaData | None = None) -> int:
+    """Put U+FFFD in place of U+0000 and halves of surrogate pairs in all rows; return how many values were changed.
+
+    Parameters
+    ----------
+    tables : MetaData, optional
+        The tables of the database; they are read from it by default.
+    """
+    if tables is None:
+        tables = MetaData()
+        tables.reflect(connection)
     n_changed = 0
     for table in tables.sorted_tables:
         conditions = {column: _unstorable(connection, column) for column in table.columns}
