@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
@@ -359,6 +359,19 @@ def test_nobody_is_signed_in_after_a_restore(
     restore(tmp_path / "copy", _quiet)
     with db.sessions()() as session:
         assert session.scalars(select(tables.SignIn)).all() == []
+
+
+@on_sqlite
+def test_a_restore_repairs_text_that_cannot_be_stored(
+    service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
+) -> None:
+    with service() as session, writing(session):
+        session.execute(text("UPDATE jobs SET tags = :tags"), {"tags": r'{"a": "x\u0000"}'})
+    backup(tmp_path / "copy", False, _quiet)
+    _moved(configure, tmp_path / "restored")
+    restore(tmp_path / "copy", _quiet)
+    with db.sessions()() as session:
+        assert [job.tags for job in session.scalars(select(tables.Job))] == [{"a": "x\ufffd"}] * 3
 
 
 @on_sqlite
