@@ -21,6 +21,8 @@ DRIVERS = (
 )
 # the folders whose tests' cases differ in what is computed, and not in what the database is asked
 COMPUTING = ("workers", "exports")
+# the folders whose slow tests wait for leases, servers and pages for half of their time
+WAITING = ("faults", "e2e", "browser")
 PLACE = {method: (driver, place) for driver, methods in enumerate(DRIVERS) for place, method in enumerate(methods)}
 
 
@@ -62,6 +64,20 @@ def repeated_on_postgresql(items: Iterable[pytest.Item]) -> list[pytest.Item]:
                 repeated.append(item)
             seen.add(test)
     return repeated
+
+
+def waiting_first(items: list[pytest.Item]) -> None:
+    """Put the slow tests that wait in front: the first process does them while the others compute.
+
+    Each process begins with its part of the list, and takes over from the ends of the others' parts.
+    """
+    order = {folder: place for place, folder in enumerate(WAITING)}
+
+    def place(item: pytest.Item) -> int:
+        is_slow = item.get_closest_marker("slow") is not None
+        return order.get(item.path.parent.name, len(order)) if is_slow else len(order)
+
+    items.sort(key=place)
 
 
 def _method(value: Any) -> str:

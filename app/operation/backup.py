@@ -171,7 +171,7 @@ def _restore_into(home: Path, rows: Path, source: Path, names: Iterable[str], sa
         engine = make_engine(f"sqlite:///{rows}")
         try:
             with engine.begin() as connection:
-                repair(connection)
+                repair(connection, tables.Table.metadata)
             calm(engine)
             if not url.startswith("sqlite"):
                 copy_into(engine, url)

@@ -5,6 +5,7 @@ import fcntl
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -43,6 +44,7 @@ def upgrade(url: str, revision: str = "head") -> None:
         engine.dispose()
 
 
+@cache
 def newest() -> str:
     """The revision of the schema that this version of the program has."""
     head = ScriptDirectory.from_config(_config()).get_current_head()

@@ -18,7 +18,6 @@ from app.jobs import queue as queue_order
 from app.main import create_app
 from app.remote import transport
 from app.store.db import sessions
-from app.store.migrate import upgrade
 from app.store.queue import GENERAL
 
 
@@ -48,11 +47,11 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.fixture(scope="session")
-def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+def empty_home(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A home with an empty SQLite database and a key of each role, made once and copied for every test."""
     folder = tmp_path_factory.mktemp("empty")
     with living_in(folder):
-        upgrade(settings().sqlalchemy_url)
+        shutil.copy(sqlite_template, folder / "polymargin.db")
         with sessions()() as session:
             roles: Any = ("viewer", "clerk", "editor", "admin")
             return folder, {role: keys.create(session, f"the-{role}", role).secret for role in roles}

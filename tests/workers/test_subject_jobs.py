@@ -36,6 +36,9 @@ from workers.job_kinds import tuning
 from workers.job_kinds.trial_rows import Fold
 from workers.tasks import run
 
+# what is computed, by statements that other tests of this file make on every database
+on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
 NAMES = ["baking", "weaving", "pottery", "soup", "knitting", "carving", "dyeing", "brewing", "glazing", "tanning"]
 UNSEEN = 8  # no row has the concepts from here on
 EDGES = [("root", "u:craft"), *(("u:craft", f"u:{name}") for name in NAMES)]
@@ -83,6 +86,7 @@ def _ask(loaded: Any, text: str, **options: Any) -> dict[str, Any]:
     return answer
 
 
+@on_sqlite
 @pytest.mark.parametrize(
     ("solver", "params"),
     [
@@ -126,6 +130,7 @@ def test_a_ranker_of_all_concepts_is_the_same_at_every_door(
         assert {trial["solver"] for trial in loaded.model.record["trials"]} >= {"subjects"}
 
 
+@on_sqlite
 def test_a_model_that_reads_terms_alone_is_served_without_names(database: sessionmaker[Session], crafts: None) -> None:
     candidates = [LINEAR, {"solver": "subjects", "params": {"memory_mb": 1}}]
     with database() as session:
@@ -140,6 +145,7 @@ def test_a_model_that_reads_terms_alone_is_served_without_names(database: sessio
     assert answer["top"][0]["label"] == "u:weaving"
 
 
+@on_sqlite
 @pytest.mark.parametrize(
     ("columns", "text", "solver"),
     [

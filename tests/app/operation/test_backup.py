@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import settings
@@ -36,6 +36,10 @@ from app.store.scope import DEFAULT
 from workers.tasks import run
 
 ASKED = {"instances": [[0.5, 1.0, -0.5, 0.0, 2.0], [1.0, 0.0, 0.0, 0.0, 0.0]], "top_k": 3}
+
+
+# what happens once the rows are copied, which is the same whatever the database was
+on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 
 def _quiet(_line: str) -> None:
@@ -110,6 +114,7 @@ def test_a_backup_goes_into_an_empty_postgresql_and_into_no_other(
         restore(tmp_path / "copy", _quiet)
 
 
+@on_sqlite
 def test_a_restore_that_is_killed_is_begun_again_and_no_service_starts_before(
     service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -132,6 +137,7 @@ def test_a_restore_that_is_killed_is_begun_again_and_no_service_starts_before(
     assert _answer() == before
 
 
+@on_sqlite
 def test_a_restore_that_fails_leaves_nothing(
     service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +206,7 @@ def test_a_backup_without_room_names_its_folder_and_how_much_is_free_there(
     assert not [*(tmp_path / "copies").iterdir()]
 
 
+@on_sqlite
 def test_a_backup_that_is_damaged_cut_off_or_of_a_later_version_is_refused(
     service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -325,6 +332,7 @@ def test_the_commands_tell_what_they_did_and_fail_with_a_reason(
     assert "is not empty" in found["error"]["detail"]
 
 
+@on_sqlite
 @pytest.mark.parametrize("name", ["../../elsewhere", "files/../../elsewhere", "/elsewhere", "other/x", "files"])
 def test_a_backup_writes_nowhere_but_into_the_data_folder(
     name: str, service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
@@ -340,6 +348,7 @@ def test_a_backup_writes_nowhere_but_into_the_data_folder(
     assert not (tmp_path / "restored").exists()
 
 
+@on_sqlite
 def test_nobody_is_signed_in_after_a_restore(
     service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -352,6 +361,20 @@ def test_nobody_is_signed_in_after_a_restore(
         assert session.scalars(select(tables.SignIn)).all() == []
 
 
+@on_sqlite
+def test_a_restore_repairs_text_that_cannot_be_stored(
+    service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
+) -> None:
+    with service() as session, writing(session):
+        session.execute(text("UPDATE jobs SET tags = :tags"), {"tags": r'{"a": "x\u0000"}'})
+    backup(tmp_path / "copy", False, _quiet)
+    _moved(configure, tmp_path / "restored")
+    restore(tmp_path / "copy", _quiet)
+    with db.sessions()() as session:
+        assert [job.tags for job in session.scalars(select(tables.Job))] == [{"a": "x\ufffd"}] * 3
+
+
+@on_sqlite
 def test_a_file_that_folders_share_is_copied_once(
     service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
 ) -> None:

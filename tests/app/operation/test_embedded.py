@@ -56,27 +56,34 @@ def test_a_queue_server_of_others_that_does_not_answer_is_named_with_the_setting
     embedded._require_redis(stopping)
 
 
-def migrated(home: Path, url: str) -> subprocess.CompletedProcess[str]:
+def test_a_database_that_does_not_answer_is_one_line_and_nothing_else_is_written(tmp_path: Path) -> None:
+    url = "postgresql://nobody:secret@127.0.0.1:9/nothing"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("POLYMARGIN_")}
-    environment |= {"POLYMARGIN_HOME": str(home), "POLYMARGIN_DATABASE_URL": url}
+    environment |= {"POLYMARGIN_HOME": str(tmp_path), "POLYMARGIN_DATABASE_URL": url}
     command = [sys.executable, "-m", "app.cli", "migrate"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: The database cannot be used: ")
+    assert done.stderr.count("\n") == 1
+    assert "secret" not in done.stderr
 
 
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("postgresql://nobody:secret@127.0.0.1:9/nothing", "The database cannot be used: "),
         ("secret", "POLYMARGIN_DATABASE_URL: expected a URL of PostgreSQL or SQLite"),
         ("postgresql://nobody:secret@127.0.0.1:port/nothing", "POLYMARGIN_DATABASE_URL names no database: "),
     ],
 )
-def test_a_database_that_does_not_answer_or_has_no_url_is_one_line(url: str, said: str, tmp_path: Path) -> None:
-    done = migrated(tmp_path, url)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"Error: {said}")
-    assert done.stderr.count("\n") == 1
-    assert "secret" not in done.stderr
+def test_a_database_without_a_url_is_one_line(
+    url: str, said: str, configure: Callable[..., None], command: Callable[..., tuple[int, str, str]]
+) -> None:
+    configure(database_url=url)
+    status, _, error = command("migrate")
+    assert status == 1
+    assert error.startswith(f"Error: {said}")
+    assert error.count("\n") == 1
+    assert "secret" not in error
 
 
 def test_a_pool_of_shards_is_a_worker_of_its_queue() -> None:
