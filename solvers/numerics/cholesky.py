@@ -65,7 +65,7 @@ def solve(factor: Array, B: Array) -> None:
 
 
 def _size(A: Array) -> int:
-    n = A.shape[0]
+    n = int(A.shape[0])
     if A.shape != (n, n) or A.dtype not in (np.float32, np.float64) or not A.flags.f_contiguous:
         raise ValueError("not a square matrix of floats in Fortran's order")
     return n
