@@ -11,8 +11,8 @@ Weston and Watkins over lists of candidates. The features of a training row are 
 were trained without it, and by counts that leave it out. The gap is |gradient|^2 / (2 lambda).
 
 Sources are kernel ridge regression and, where concepts have some rows each and both are not too many, a binary machine
-for each concept. Of more rows than ``_MOST_EXACT``, or than fit into memory, the kernel machine is one over some of the
-rows, and the ranker learns from some of the rows.
+for each concept. Of more rows than ``_MOST_EXACT``, or than fit into memory, ridge regression over the nearest rows
+takes the place of that over all, and the ranker learns from some of the rows.
 
 Without the names of concepts the candidates are those that the sources score best.
 """
@@ -46,13 +46,15 @@ from solvers.subjects.sources.source import Learnt, Scorer, Task
 # a plain ranker chooses the candidates that the ranker sees
 _PLAIN_STRENGTH, _PLAIN_STEPS, _LEAST_DEVIATION = 1e-3, 4, 0.15
 _MOST_ALIKE, _MOST_BEST = 40, 80
-# rows of a machine over all of them, landmarks of one over some, and rows that the ranker learns from
-_MOST_EXACT, _MOST_LANDMARKS, _LEAST_LANDMARKS, _MOST_RANKED = 20_000, 5_000, 200, 10_000
+# rows of a machine over all of them, rows that the ranker learns from, and those that are scored at once
+_MOST_EXACT, _MOST_RANKED, _SCORED = 20_000, 10_000, 256
 # terms of all rows times concepts with rows, up to which binary machines are trained, four times: half a minute each
 _MOST_PRODUCTS = 2e10
 # rows that a concept has in the mean, below which binary machines add nothing to kernel ridge regression
 _FEWEST_ROWS = 5
 _RANKED_TAG = 2
+# concepts with rows that memory is reckoned for where they have not been counted
+_MOST_LEARNT = 10_000
 # of the whole training, estimates: until the sources have learnt, and until rows are scored
 _LEARNT_SHARE, _PREPARED_SHARE = 0.4, 0.9
 
@@ -67,15 +69,15 @@ class SubjectsParams(Params):
         default=0.3,
         ge=1e-4,
         le=1e6,
-        description="Regularization of kernel_ridge.",
+        description="Regularization of kernel_ridge and neighbours.",
     )
-    sources: list[Literal["kernel_ridge", "binary_machines"]] | None = Field(
+    sources: list[Literal["kernel_ridge", "neighbours", "binary_machines"]] | None = Field(
         default=None,
         min_length=1,
-        max_length=2,
-        description="Machines whose scores the ranker combines. The default is kernel_ridge and, where concepts with "
-        "rows have 5 or more in the mean, the non-zero features of all rows times these concepts are at most 2e10, and "
-        "memory is enough, binary_machines.",
+        max_length=3,
+        description="Machines whose scores the ranker combines. The default is kernel_ridge, or neighbours for more "
+        "than 20,000 rows or where memory is short, and, where concepts with rows have 5 or more in the mean, the "
+        "non-zero features of all rows times these concepts are at most 2e10, and memory is enough, binary_machines.",
     )
     n_candidates: int = Field(
         default=80, ge=2, le=1000, description="Candidates of a row that the ranker is trained on."
@@ -165,12 +167,12 @@ class Subjects(Solver[SubjectsParams]):
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         # no more concepts than that have rows of their own
-        learnt = min(n_classes, 8 * n_samples, 10_000)
-        needed = self._landmark_bytes(n_samples, learnt, min(n_samples, _LEAST_LANDMARKS))
-        if n_samples <= _MOST_EXACT:
-            needed = min(needed, ridge.bytes_needed(n_samples, learnt))
-        needed += self._list_bytes(n_samples)
-        more = binary_machines.bytes_needed(n_samples, n_features, learnt) + self._list_bytes(n_samples)
+        learnt = min(n_classes, 8 * n_samples)
+        n_sources = 1 if self.params.sources is None else len(self.params.sources)
+        needed = self._list_bytes(n_samples) + 4 * _SCORED * learnt * (n_sources + 2)
+        more = needed + binary_machines.bytes_needed(n_samples, n_features, min(learnt, _MOST_LEARNT))
+        if "kernel_ridge" in (self.params.sources or ()):
+            needed += ridge.bytes_needed(n_samples, min(learnt, _MOST_LEARNT))
         return max(needed, more) if self._may_have_binary(more) else needed
 
     def _may_have_binary(self, needed: int) -> bool:
@@ -183,20 +185,6 @@ class Subjects(Solver[SubjectsParams]):
         # a pair has some 250 numbers in single precision
         n_ranked = n_samples if n_samples <= _MOST_EXACT else min(n_samples, _MOST_RANKED)
         return 4 * 250 * n_ranked * (self.params.n_candidates + 5)
-
-    def _landmark_bytes(self, n_samples: int, learnt: int, n_landmarks: int) -> int:
-        n_ranked = min(n_samples, _MOST_RANKED)
-        return ridge.landmark_bytes(n_landmarks, learnt, n_ranked, min(self.params.folds, n_samples))
-
-    def _n_landmarks(self, n_samples: int, learnt: int) -> int | None:
-        """How many landmarks fit into memory; None where a machine over all rows does."""
-        room = limit_bytes(self.params.memory_mb) - self._list_bytes(n_samples)
-        if n_samples <= _MOST_EXACT and ridge.bytes_needed(n_samples, learnt) <= room:
-            return None
-        m = min(n_samples, _MOST_LANDMARKS)
-        while m > _LEAST_LANDMARKS and self._landmark_bytes(n_samples, learnt, m) > room:
-            m = max(_LEAST_LANDMARKS, m * 9 // 10)
-        return m
 
     def _prepared(self, problem: Problem) -> _Prepared:
         """Scores, counts, candidates and their numbers; the same for the same problem, made once."""
@@ -216,8 +204,8 @@ class Subjects(Solver[SubjectsParams]):
         fold = self._folds(problem.n_samples)
         learnt = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
         strength, own = self.params.machine_regularization, sp.csr_matrix(Y[:, learnt])
-        chosen, m = self._sources(terms, own), self._n_landmarks(problem.n_samples, len(learnt))
-        task = Task(terms, own, problem.weights, fold, m, strength, self.seed, self.threads)
+        chosen = self._sources(terms, own)
+        task = Task(terms, own, problem.weights, fold, strength, self.seed, self.threads)
         machines: list[Learnt] = []
         for name in chosen:
             machines.append(SOURCES[name](task))
@@ -247,11 +235,13 @@ class Subjects(Solver[SubjectsParams]):
         """The names of the sources, the first of which has scores that likeness of names is weighted by."""
         if self.params.sources is not None:
             return [name for name in SOURCES if name in self.params.sources]
-        n_learnt = Y.shape[1]
-        needed = binary_machines.bytes_needed(*terms.shape, n_learnt) + self._list_bytes(terms.shape[0])
+        n, n_learnt = Y.shape
+        lists = self._list_bytes(n)
+        is_exact = n <= _MOST_EXACT and ridge.bytes_needed(n, n_learnt) + lists <= limit_bytes(self.params.memory_mb)
         pays = Y.nnz >= _FEWEST_ROWS * n_learnt and terms.nnz * n_learnt <= _MOST_PRODUCTS
-        pays = pays and self._may_have_binary(needed)
-        return ("kernel_ridge", "binary_machines") if pays else ("kernel_ridge",)
+        pays = pays and self._may_have_binary(binary_machines.bytes_needed(*terms.shape, n_learnt) + lists)
+        kernel = "kernel_ridge" if is_exact else "neighbours"
+        return (kernel, "binary_machines") if pays else (kernel,)
 
     def _pairs(
         self,
@@ -275,13 +265,15 @@ class Subjects(Solver[SubjectsParams]):
             rows = ranked[fold[ranked] == number]
             if not len(rows):
                 continue
-            scores = np.stack([machine.without(number, rows) for machine in machines])
             without = counts.without(number)
             seen = (without[0] > 0).astype(np.int64)
             n_seen = np.bincount(seen, minlength=2)
             for k, i in enumerate(rows.tolist()):
+                if k % _SCORED == 0:
+                    some = rows[k : k + _SCORED]
+                    scores = np.stack([machine.without(number, some) for machine in machines])
                 here = slice(matches.indptr[i], matches.indptr[i + 1])
-                row = candidates.row(scores[:, k], matches.indices[here], matches.data[here], without)
+                row = candidates.row(scores[:, k % _SCORED], matches.indices[here], matches.data[here], without)
                 own = Y.indices[Y.indptr[i] : Y.indptr[i + 1]]
                 numbers.append((i, row.numbers, np.isin(row.concepts, own)))
                 left_out = np.setdiff1d(own, row.concepts)

@@ -1,4 +1,4 @@
-"""Kernel ridge regression of all concepts, over all rows or over some of them."""
+"""Kernel ridge regression of all concepts over all rows."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.subjects.sources import ridge
 from solvers.subjects.sources.source import Floats32, Learnt, Task
 
-_LANDMARKS_TAG = 1
-
 
 class KernelScorer:
     """``s(x) = A' (X x)``.
 
     Parameters
     ----------
-    X : csr_matrix of float32, shape (n_support, n_terms)
+    X : csr_matrix of float32, shape (n_rows, n_terms)
         Rows of length one.
-    A : float16 array, shape (n_support, n_learnt)
+    A : float16 array, shape (n_rows, n_learnt)
     """
 
     kind: ClassVar[str] = "kernel"
@@ -67,18 +65,6 @@ class KernelScorer:
 
 def learn(task: Task) -> Learnt:
     """Both the machine and the scores of rows are in closed form."""
-    terms, Y, fold, m = task.terms, task.Y, task.fold, task.n_landmarks
-    if m is None:
-        A, scores = ridge.fit(terms, Y, task.regularization, fold, task.weights)
-        return Learnt(_scorer(terms, A), lambda _, rows: scores[rows])
-    chosen = np.sort(np.random.default_rng([task.seed, _LANDMARKS_TAG]).permutation(terms.shape[0])[:m])
-    machine = ridge.Landmarks(terms, Y, task.regularization, task.weights, chosen)
-
-    def without(number: int, rows: Ints) -> Floats32:
-        return machine.without(np.flatnonzero(fold == number), rows)
-
-    return Learnt(_scorer(terms[chosen], machine.coefficients()), without)
-
-
-def _scorer(support: sp.csr_matrix, coefficients: Floats32) -> KernelScorer:
-    return KernelScorer(sp.csr_matrix(support, dtype=np.float32), coefficients.astype(np.float16))
+    A, scores = ridge.fit(task.terms, task.Y, task.regularization, task.fold, task.weights)
+    scorer = KernelScorer(sp.csr_matrix(task.terms, dtype=np.float32), A.astype(np.float16))
+    return Learnt(scorer, lambda _, rows: scores[rows])

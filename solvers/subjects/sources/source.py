@@ -26,8 +26,6 @@ class Task(NamedTuple):
     weights : float64 array, shape (n_rows,)
     fold : int64 array, shape (n_rows,)
         From 0.
-    n_landmarks : int or None
-        Rows that a matrix of products may have; None: all.
     regularization : float
         Of kernel machines.
     seed, threads : int
@@ -37,7 +35,6 @@ class Task(NamedTuple):
     Y: sp.csr_matrix
     weights: Floats
     fold: Ints
-    n_landmarks: int | None
     regularization: float
     seed: int
     threads: int

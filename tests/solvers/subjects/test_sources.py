@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import LinearSVC
 from test_subjects import WORDS, corpus, trained
 
@@ -12,7 +13,7 @@ from solvers.core.problem import Problem
 from solvers.methods import subjects
 from solvers.methods.subjects import Subjects, SubjectsParams
 from solvers.subjects.model import SubjectModel
-from solvers.subjects.sources import SCORERS, SOURCES, binary_machines
+from solvers.subjects.sources import SCORERS, SOURCES, binary_machines, neighbours
 from solvers.subjects.sources.source import Task
 
 
@@ -23,7 +24,7 @@ def task(n: int = 60, d: int = 20, k: int = 4, folds: int = 6) -> Task:
     X = sp.csr_matrix(sp.diags(1 / np.maximum(lengths, 1e-9)) @ X)
     Y = sp.csr_matrix(np.asarray(X[:, :k].toarray() > 0.25) | (np.arange(n) < k)[:, None])
     fold = np.arange(n) % folds
-    return Task(X, sp.csr_matrix(Y, dtype=np.int8), np.ones(n), fold, None, 0.3, seed=0, threads=1)
+    return Task(X, sp.csr_matrix(Y, dtype=np.int8), np.ones(n), fold, 0.3, seed=0, threads=1)
 
 
 def independent(X: sp.csr_matrix, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -51,6 +52,31 @@ def test_binary_machines_of_a_fold_are_those_of_another_solver_without_its_part(
             np.testing.assert_allclose(found[:, concept], alone[rows], atol=1e-3)
 
 
+def test_neighbours_are_the_machine_of_the_nearest_rows_by_another_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "N_NEAREST", 7)
+    given = task()
+    given = given._replace(weights=np.random.default_rng(1).uniform(0.5, 2.0, 60))
+    learnt, X, Y = neighbours.learn(given), given.terms.toarray(), given.Y.toarray().astype(float)
+    every, products = learnt.scorer.scores(given.terms), X @ X.T
+    for number in range(6):
+        rows = np.flatnonzero(given.fold == number)
+        found = learnt.without(number, rows)
+        for which, row in enumerate(rows):
+            for scores, out in ((every[row], np.zeros(60, bool)), (found[which], given.fold == number)):
+                near = np.argsort(-np.where(out, -1.0, products[row]))[:7]
+                machine = KernelRidge(alpha=0.3).fit(X[near], Y[near], sample_weight=given.weights[near])
+                np.testing.assert_allclose(scores, machine.predict(X[[row]])[0], atol=1e-4)
+
+
+def test_all_rows_as_neighbours_are_kernel_ridge_regression_over_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "N_NEAREST", 1000)
+    given = task()
+    found, expected = neighbours.learn(given), SOURCES["kernel_ridge"](given)
+    np.testing.assert_allclose(found.scorer.scores(given.terms), expected.scorer.scores(given.terms), atol=4e-3)
+    rows = np.flatnonzero(given.fold == 2)
+    np.testing.assert_allclose(found.without(2, rows), expected.without(2, rows), atol=1e-4)
+
+
 @pytest.mark.parametrize("name", sorted(SOURCES))
 def test_a_scorer_is_the_same_from_its_arrays_and_parts_are_what_terms_add(name: str) -> None:
     given = task()
@@ -69,7 +95,7 @@ def test_a_scorer_is_the_same_from_its_arrays_and_parts_are_what_terms_add(name:
 def test_concepts_that_become_one_have_the_sum_of_kernels_and_the_best_of_binary_machines() -> None:
     given = task()
     kept, of = np.array([True, False, True, True]), np.array([1, 0, 1])
-    for name, together in (("kernel_ridge", np.sum), ("binary_machines", np.max)):
+    for name, together in (("kernel_ridge", np.sum), ("neighbours", np.sum), ("binary_machines", np.max)):
         scorer = SOURCES[name](given).scorer
         scores, merged = scorer.scores(given.terms), scorer.merged(kept, of)
         assert merged.scores(given.terms).shape == (60, 2)
@@ -98,6 +124,7 @@ def test_both_sources_are_taken_where_concepts_have_rows_and_both_are_not_too_ma
     assert kinds(sources=["binary_machines"]) == ["linear"]
     assert kinds(sources=["binary_machines", "kernel_ridge"]) == ["kernel", "linear"]
     assert kinds(sources=["kernel_ridge", "kernel_ridge"]) == ["kernel"]
+    assert kinds(sources=["binary_machines", "neighbours"]) == ["neighbours", "linear"]
     monkeypatch.setattr(subjects, "_MOST_PRODUCTS", 1000.0)
     assert kinds() == ["kernel"]
     assert kinds(sources=["kernel_ridge", "binary_machines"]) == ["kernel", "linear"]

@@ -21,7 +21,7 @@ from solvers.subjects.candidates import Counts
 from solvers.subjects.lexicon import Lexicon, Name
 from solvers.subjects.name_columns import MatchRows, alike_names
 from solvers.subjects.ranker import Lists, logistic_steps, softmax_steps
-from solvers.subjects.sources import ridge
+from solvers.subjects.sources import neighbours, ridge
 
 
 def lists(seed: int = 0, rows: int = 12, each: int = 9, d: int = 5) -> Lists:
@@ -86,30 +86,6 @@ def test_scores_of_rows_that_are_left_out_are_those_of_a_machine_without_them() 
         out = fold == number
         alone = KernelRidge(alpha=0.5).fit(X.toarray()[~out], Y.toarray()[~out].astype(float))
         np.testing.assert_allclose(scores[out], alone.predict(X.toarray()[out]), atol=1e-5)
-
-
-def test_all_rows_as_landmarks_are_the_machine_of_all_rows() -> None:
-    rng = np.random.default_rng(0)
-    X = sp.random(30, 40, density=0.5, random_state=rng, format="csr")
-    Y, weights = sp.csr_matrix(rng.random((30, 4)) < 0.3), rng.uniform(0.5, 2, 30)
-    fold = rng.permutation(30) % 5
-    coefficients, scores = ridge.fit(X, Y, 0.5, fold, weights)
-    machine = ridge.Landmarks(X, Y, 0.5, weights, np.arange(30))
-    np.testing.assert_allclose(machine.coefficients(), coefficients, atol=1e-3)
-    for number in range(5):
-        out = np.flatnonzero(fold == number)
-        np.testing.assert_allclose(machine.without(out, out[:3]), scores[out[:3]], atol=1e-3)
-
-
-def test_some_landmarks_reach_the_optimum_over_all_rows() -> None:
-    rng = np.random.default_rng(1)
-    X = sp.random(40, 12, density=0.5, random_state=rng, format="csr")
-    Y, weights, chosen = sp.csr_matrix(rng.random((40, 3)) < 0.3), rng.uniform(0.5, 2, 40), np.arange(0, 40, 7)
-    K = (X[chosen] @ X.T).toarray()
-    B = ridge.Landmarks(X, Y, 0.5, weights, chosen).coefficients().astype(float)
-    residual = K.T @ B - Y.toarray()
-    gradient = K @ (weights[:, None] * residual) + 0.5 * K[:, chosen] @ B
-    assert np.abs(gradient).max() < 1e-4
 
 
 def test_counts_leave_out_the_rows_of_a_fold() -> None:
@@ -208,31 +184,25 @@ def test_counts_with_the_row_in_them_would_leak(
     assert honest[:, unseen][true].mean() > leaking[:, unseen][true].mean()
 
 
-def test_more_rows_than_a_matrix_of_all_may_have_are_learnt_by_landmarks(
+def test_more_rows_than_a_matrix_of_all_may_have_are_learnt_by_the_nearest_ones(
     whole: Problem, training: Problem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(subjects, "_MOST_EXACT", 100)
     monkeypatch.setattr(subjects, "_MOST_RANKED", 90)
-    monkeypatch.setattr(subjects, "_MOST_LANDMARKS", 10)
+    monkeypatch.setattr(neighbours, "N_NEAREST", 20)
     model = trained(training)
-    kernel = model.sources[0]
-    assert kernel.X.shape[0] == kernel.A.shape[0] == 10
+    assert model.sources[0].kind == "neighbours"
     assert whole.labels is not None
     first = np.argsort(-model.scores(whole.X[120:]), axis=1)[:, :2]
     assert np.take_along_axis(whole.labels[120:].toarray(), first, axis=1).mean() > 0.9
-    # some concept has more rows than there are landmarks
-    assert model.counts.has.max() > 10
     model.save(tmp_path / "model")
     again, _ = load_model(tmp_path / "model")
     np.testing.assert_array_equal(again.scores(whole.X[120:]), model.scores(whole.X[120:]))
 
 
-def test_the_memory_of_100_000_rows_is_below_3_gb() -> None:
+def test_the_memory_of_100_000_rows_and_300_000_concepts_is_below_3_gb() -> None:
     solver = Subjects(SubjectsParams(memory_mb=3000), seed=0)
-    assert solver.bytes_needed(100_000, 50_000, 30_000) < 3000 << 20
-    m = solver._n_landmarks(100_000, 10_000)
-    assert m is not None
-    assert m >= 1000
+    assert solver.bytes_needed(100_000, 50_000, 300_000) < 3000 << 20
 
 
 def test_a_resumed_training_takes_the_same_steps(training: Problem) -> None:
