@@ -10,13 +10,15 @@ from app.datasets.addresses import object_of
 from app.errors import InvalidInput, Item
 from app.outbound import RefusedError
 
+_EXPECTED = "s3://bucket/key or gs://bucket/key"
+
 
 def require_allowed(target: str) -> None:
-    """Raise InvalidInput unless the settings allow an object's address, ``s3://bucket/key``."""
+    """Raise InvalidInput unless the settings allow an object's address, ``s3://bucket/key`` or ``gs://bucket/key``."""
     try:
-        parts = outbound.parts_of(target, ("s3",), "s3://bucket/key")
+        parts = outbound.parts_of(target, ("s3", "gs"), _EXPECTED)
         if not parts.path or parts.path.endswith("/") or parts.query:
-            raise RefusedError("expected s3://bucket/key, in ASCII")
+            raise RefusedError(f"expected {_EXPECTED}, in ASCII")
         outbound.require_within(target, settings().targets, "POLYMARGIN_TARGETS")
     except RefusedError as error:
         raise InvalidInput("the file cannot be written there", [Item(str(error), "/target")]) from None
