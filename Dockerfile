@@ -24,6 +24,7 @@ COPY app app
 COPY workers workers
 COPY migrations migrations
 RUN pip install --constraint constraints.txt --no-deps --no-build-isolation . \
+    && rm -r build polymargin.egg-info \
     && useradd --system --create-home --uid 10001 polymargin \
     && mkdir -p "$NUMBA_CACHE_DIR" "$POLYMARGIN_HOME" \
     && chown polymargin "$NUMBA_CACHE_DIR" "$POLYMARGIN_HOME"
