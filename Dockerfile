@@ -13,7 +13,7 @@ WORKDIR /opt/polymargin
 COPY pyproject.toml constraints.txt ./
 RUN pip install --constraint constraints.txt setuptools wheel \
     && python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; e = p['optional-dependencies']; \
-print('\n'.join(x for x in p['dependencies'] + e['learn'] + e['server'] + e['openid'] + e['s3'] if not x.startswith('polymargin')))" > /tmp/requirements.txt \
+print('\n'.join(x for x in p['dependencies'] + e['learn'] + e['server'] + e['openid'] + e['s3'] + e['gs'] if not x.startswith('polymargin')))" > /tmp/requirements.txt \
     && pip install --constraint constraints.txt --requirement /tmp/requirements.txt \
     && rm /tmp/requirements.txt
 
@@ -24,6 +24,7 @@ COPY app app
 COPY workers workers
 COPY migrations migrations
 RUN pip install --constraint constraints.txt --no-deps --no-build-isolation . \
+    && rm -r build polymargin.egg-info \
     && useradd --system --create-home --uid 10001 polymargin \
     && mkdir -p "$NUMBA_CACHE_DIR" "$POLYMARGIN_HOME" \
     && chown polymargin "$NUMBA_CACHE_DIR" "$POLYMARGIN_HOME"

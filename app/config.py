@@ -19,6 +19,8 @@ _HEARTBEATS_PER_LEASE = 3
 # variables that the client and the command line read
 _OTHERS = ("URL", "API_KEY")
 NO_CLIENT = "buckets need the extra s3: pip install 'polymargin[s3]'"
+# of addresses of objects
+BUCKETS = ("s3://", "gs://")
 
 
 class Settings(SignInSettings):
@@ -246,13 +248,14 @@ class Settings(SignInSettings):
     sources: str = Field(
         default="",
         description="Comma-separated beginnings of addresses from which the service fetches files itself: "
-        "`https://data.example.org/exports/,s3://lake/labels/`. Every key that may upload can read what is there. "
-        "Default: none.",
+        "`https://data.example.org/exports/,s3://lake/labels/,gs://other-lake/`. Every key that may upload can read "
+        "what is there. Default: none.",
     )
     targets: str = Field(
         default="",
         description="Comma-separated beginnings of addresses to which prediction jobs may write their file: "
-        "`s3://lake/answers/`. Every key that may predict files can replace what is there. Default: none.",
+        "`s3://lake/answers/,gs://other-lake/`. Every key that may predict files can replace what is there. "
+        "Default: none.",
     )
     sources_private: bool = Field(
         default=False,
@@ -341,6 +344,8 @@ class Settings(SignInSettings):
     def _has_client_of_buckets(cls, addresses: str) -> str:
         if "s3://" in addresses and find_spec("boto3") is None:
             raise ValueError(NO_CLIENT)
+        if "gs://" in addresses and not _has_google_client():
+            raise ValueError("addresses gs:// need the extra gs: pip install 'polymargin[gs]'")
         return addresses
 
     @field_validator("log_level")
@@ -387,6 +392,13 @@ class Settings(SignInSettings):
     def restoring_file(self) -> Path:
         """The file that exists while a restore runs."""
         return self.home / ".restoring"
+
+
+def _has_google_client() -> bool:
+    try:
+        return find_spec("google.cloud.storage") is not None
+    except ModuleNotFoundError:  # no package of Google's at all
+        return False
 
 
 @lru_cache

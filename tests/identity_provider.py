@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
 from joserfc import jws
 from joserfc.jwk import ECKey, KeySet, RSAKey
 
-CLIENT, SECRET = "polymargin", "a-secret of:the client"
+CLIENT, SECRET = "polymargin", "a+secret of:the%20client"
 ANN = {"sub": "user-1", "preferred_username": "ann", "email": "ann@example.org", "groups": ["annotators", "staff"]}
 
 
@@ -57,8 +57,12 @@ class IdentityProvider:
         self._grants = 0
         self.rotate()
 
-    def rotate(self) -> None:
-        """Sign with new keys from now on, and publish those alone."""
+    def rotate(self, named: bool = True) -> None:
+        """Sign with new keys from now on, and publish those alone; or with a single key without an id."""
+        if not named:
+            key = RSAKey.generate_key(2048)
+            self.keys, self.published = {"RS256": key}, {"keys": [key.as_dict(private=False)]}
+            return
         name = secrets.token_hex(4)
         self.keys: dict[str, Any] = {
             "RS256": RSAKey.generate_key(2048, {"kid": f"rsa-{name}", "use": "sig", "alg": "RS256"}),
@@ -147,12 +151,14 @@ class IdentityProvider:
             signature = hmac.digest(self.keys["RS256"].as_pem(private=False), text, "sha256")
             return b".".join((text, _coded(signature))).decode()
         key = self.keys[self.algorithm]
-        header = {"alg": self.algorithm, "kid": key.kid}
+        header = {"alg": self.algorithm} | ({"kid": key.kid} if key.kid else {})
         return str(jws.serialize_compact(header, payload, key, algorithms=[self.algorithm]))
 
 
 def _is_client(authorization: str) -> bool:
-    return b64decode(authorization.removeprefix("Basic ")).decode() == f"{CLIENT}:{SECRET}"
+    # both parts are encoded like a form's fields (RFC 6749, 2.3.1)
+    parts = b64decode(authorization.removeprefix("Basic ")).decode().partition(":")
+    return (unquote_plus(parts[0]), unquote_plus(parts[2])) == (CLIENT, SECRET)
 
 
 def _coded(part: bytes) -> bytes:

@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import time
@@ -314,6 +315,27 @@ def bucket(storage_server: Any, configure: Callable[..., None], monkeypatch: pyt
     configure(files=f"s3://{name}/some/prefix", files_endpoint=storage_server.url)
     yield storage_server
     storage_server.spoil = lambda _method, _path: None
+
+
+@pytest.fixture
+def lake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An empty bucket ``lake`` of a server that speaks as Google Cloud Storage does: a bucket of Google's client."""
+    pytest.importorskip("gcp_storage_emulator", reason="the emulator is not installed")
+    from gcp_storage_emulator.server import create_server
+    from google.cloud.storage import Client
+
+    from app.store import google_buckets
+
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    server = create_server("127.0.0.1", port, in_memory=True)
+    server.start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{port}")
+    google_buckets._client.cache_clear()
+    yield Client().create_bucket("lake")
+    server.stop()
+    google_buckets._client.cache_clear()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 import httpx
 import structlog
@@ -37,6 +37,7 @@ _TIMEOUT_SECONDS = 10.0
 _MOST_BYTES = 1 << 20
 _LEEWAY_SECONDS = 60
 _AGAIN = "Try to sign in again."
+_DEVICE_ENDPOINT = "device_authorization_endpoint"
 _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 Waiting = Literal["pending", "slow_down"]
 _WAITING: dict[str, Waiting] = {"authorization_pending": "pending", "slow_down": "slow_down"}
@@ -119,13 +120,17 @@ class Provider:
         Unavailable
             The provider does not answer, or not as RFC 8628 says.
         """
-        if not isinstance(self._document().get("device_authorization_endpoint"), str):
+        # read again before a no: who has just allowed the flow at the provider tries it at once
+        if not any(isinstance(self._document(fresh).get(_DEVICE_ENDPOINT), str) for fresh in (False, True)):
             raise NotFound(f"{self.host} has no device flow. Use an API key.")
-        status, answer = self._post("device_authorization_endpoint", {"scope": self._config.openid_scopes})
+        status, answer = self._post(_DEVICE_ENDPOINT, {"scope": self._config.openid_scopes})
         if status != 200:
-            log.warning("openid.device_refused", status=status, error=str(answer.get("error", ""))[:100])
+            error = str(answer.get("error", ""))[:100]
+            log.warning("openid.device_refused", status=status, error=error)
             if status >= 500:
                 raise Unavailable("The identity provider does not answer as expected.")
+            if error == "invalid_client":
+                raise NotFound(f"{self.host} does not accept this service's client id and secret. Use an API key.")
             raise NotFound(f"{self.host} does not allow the device flow for this service. Use an API key.")
         try:
             return DeviceCode.model_validate(answer)
@@ -179,12 +184,14 @@ class Provider:
         from authlib.oauth2.auth import ClientAuth
 
         endpoint = self._endpoint(name)
-        method = "none"
+        method, name_and_secret = "none", (self._config.openid_client_id, self._secret)
         if self._secret:
             known = self._document().get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
             method = "client_secret_basic" if "client_secret_basic" in known else "client_secret_post"
+        if method == "client_secret_basic":  # encoded like a form's fields (RFC 6749, 2.3.1), which authlib leaves out
+            name_and_secret = (quote_plus(self._config.openid_client_id), quote_plus(self._secret))
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-        auth = ClientAuth(self._config.openid_client_id, self._secret, method)
+        auth = ClientAuth(*name_and_secret, method)
         endpoint, headers, body = auth.prepare("POST", endpoint, headers, urlencode(form))
         return _ask("POST", endpoint, headers, body)
 
@@ -192,12 +199,12 @@ class Provider:
         """The claims of a valid ID token; without a nonce where no browser carries it, as in the device flow."""
         from authlib.oidc.core import CodeIDToken
         from joserfc import jwt
-        from joserfc.errors import InvalidKeyIdError, JoseError
+        from joserfc.errors import BadSignatureError, InvalidKeyIdError, JoseError
 
         try:
             try:
                 token = jwt.decode(tokens["id_token"], self._keys(), algorithms=_ALGORITHMS)
-            except InvalidKeyIdError:  # the provider may have changed its keys
+            except (InvalidKeyIdError, BadSignatureError):  # the provider may have changed its keys, which need no id
                 token = jwt.decode(tokens["id_token"], self._keys(fresh=True), algorithms=_ALGORITHMS)
             options: Any = {
                 "iss": {"essential": True, "value": self._config.openid_issuer},
@@ -243,9 +250,9 @@ class Provider:
         _require_safe(endpoint, self._config.openid_issuer)
         return endpoint
 
-    def _document(self) -> dict[str, Any]:
+    def _document(self, fresh: bool = False) -> dict[str, Any]:
         issuer = self._config.openid_issuer
-        document = self._fetched(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+        document = self._fetched(f"{issuer.rstrip('/')}/.well-known/openid-configuration", fresh)
         if document.get("issuer") != issuer:
             log.warning("openid.other_issuer", expected=issuer, found=str(document.get("issuer"))[:200])
             raise Unavailable("The identity provider's issuer differs from POLYMARGIN_OPENID_ISSUER.")

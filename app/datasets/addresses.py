@@ -8,11 +8,12 @@ from collections.abc import Callable
 from urllib.parse import unquote, urljoin, urlsplit
 
 from app import outbound
-from app.config import settings
+from app.config import BUCKETS, settings
 from app.errors import InvalidInput, Item, TooLarge, TooMany, Unavailable
 from app.outbound import RefusedError
 from app.store.buckets import Bucket, StorageAway
 from app.store.failures import explained
+from app.store.google_buckets import GoogleBucket
 from app.version import VERSION
 
 _AT_ONCE, _MOST_REDIRECTS = 1 << 20, 3
@@ -36,8 +37,8 @@ def fetch(address: str, write: Callable[[bytes], None]) -> None:
     Parameters
     ----------
     address : str
-        ``https://...`` or ``s3://bucket/key``, as POLYMARGIN_SOURCES allows. Redirects are followed to addresses that
-        are allowed as well.
+        ``https://...``, ``s3://bucket/key`` or ``gs://bucket/key``, as POLYMARGIN_SOURCES allows. Redirects are
+        followed to addresses that are allowed as well.
 
     Raises
     ------
@@ -66,10 +67,13 @@ def fetch(address: str, write: Callable[[bytes], None]) -> None:
         _fetches.release()
 
 
-def object_of(address: str) -> tuple[Bucket, str]:
-    """The bucket and the key of ``s3://bucket/key``."""
+def object_of(address: str) -> tuple[Bucket | GoogleBucket, str]:
+    """The bucket and the key of ``s3://bucket/key`` or ``gs://bucket/key``."""
     parts = urlsplit(address)
-    return Bucket(f"s3://{parts.netloc}", settings().files_endpoint or None), unquote(parts.path).lstrip("/")
+    key = unquote(parts.path).lstrip("/")
+    if parts.scheme == "gs":
+        return GoogleBucket(parts.netloc), key
+    return Bucket(f"s3://{parts.netloc}", settings().files_endpoint or None), key
 
 
 class _Bounded:
@@ -91,7 +95,7 @@ class _Bounded:
 def _fetch(address: str, write: Callable[[bytes], None]) -> None:
     for _ in range(_MOST_REDIRECTS + 1):
         _require_allowed(address)
-        if address.startswith("s3://"):
+        if address.startswith(BUCKETS):
             bucket, key = object_of(address)
             for block in bucket.blocks(key, _AT_ONCE):
                 write(block)
@@ -134,7 +138,7 @@ def _fetch_by_http(address: str, write: Callable[[bytes], None]) -> str | None:
 
 def _require_allowed(address: str) -> None:
     """Raise RefusedError unless an address begins with one that the settings name."""
-    outbound.parts_of(address, ("https", "http", "s3"), "https://host/path or s3://bucket/key")
+    outbound.parts_of(address, ("https", "http", "s3", "gs"), "https://host/path, s3://bucket/key or gs://bucket/key")
     outbound.require_within(address, settings().sources, "POLYMARGIN_SOURCES")
 
 

@@ -116,8 +116,9 @@ class Datasets(Resource):
         Parameters
         ----------
         data : path, address, DataFrame of pandas or polars, Arrow table, or list of dicts
-            The service fetches an address itself: ``https://...`` or ``s3://bucket/key``, where its administrator
-            allows it. Tables are sent as Parquet, without the index of pandas, and dicts as JSON lines.
+            The service fetches an address itself: ``https://...``, ``s3://bucket/key`` or ``gs://bucket/key``, where
+            its administrator allows it. Tables are sent as Parquet, without the index of pandas, and dicts as JSON
+            lines.
         name : str, optional
             Name of the dataset; default: the file's name up to its first dot. Tables have no name of their own.
         format : name of a format, or None

@@ -52,8 +52,8 @@ class FromUpload(BaseModel):
     address: str | None = Field(
         default=None,
         max_length=2000,
-        description="Address from which the service fetches the file: https://host/path or s3://bucket/key, where the "
-        "administrator allows it; the request then has no body.",
+        description="Address from which the service fetches the file: https://host/path, s3://bucket/key or "
+        "gs://bucket/key, where the administrator allows it; the request then has no body.",
     )
     sha256: Sha256 | None = Field(
         default=None, description="Expected SHA-256 of the file; a file with another hash is rejected."

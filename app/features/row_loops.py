@@ -1,8 +1,9 @@
 """The loops over one row's numbers: in Python they took longer than the row's scores."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from solvers.compilation import njit
 
 OUT_OF_RANGE, NOT_ASCENDING, NOT_FINITE, ZERO = 1, 2, 4, 8
 

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from app.formats.decimals import EMPTY, EXACT, LONG, NOT_A_NUMBER, read_decimal
+from solvers.compilation import njit
 
 MAX_ERRORS = 10_000
 RAGGED, AFTER_QUOTE, UNCLOSED = 20, 21, 22

@@ -8,7 +8,8 @@ floating point numbers accurately"). The scan does those, and leaves the long on
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
+
+from solvers.compilation import njit
 
 EXACT, LONG, NOT_A_NUMBER, NOT_FINITE, EMPTY = 0, 1, 2, 3, 4
 

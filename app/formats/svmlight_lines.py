@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from app.formats.decimals import EXACT, LONG, NOT_A_NUMBER, NOT_FINITE, long_decimals, read_decimal
 from app.formats.matrix import MAX_INDEX
 from app.formats.table import Problems, shorten
+from solvers.compilation import njit
 
 _MAX_ERRORS = 10_000
 _NO_LABEL, _LABEL_LIST, _NOT_A_PAIR, _INDEX_RANGE, _ORDER, _COSTS, _ZERO = 10, 11, 12, 13, 14, 15, 16

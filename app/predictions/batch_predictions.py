@@ -32,6 +32,7 @@ R = TypeVar("R", BatchPredictRequest, SuggestRowsRequest)
 FOLDER = "predictions"
 # of jobs that leave a file there
 KINDS = ("predict", "suggest_rows", "wrong_labels")
+_TARGET = "s3://bucket/key or gs://bucket/key"
 
 
 @dataclass(frozen=True)
@@ -153,11 +154,11 @@ def of_job(session: Session, job_id: str, name: str | None = None) -> Prediction
 
 
 def require_target(target: str) -> None:
-    """Raise InvalidInput unless the settings allow an object's address, ``s3://bucket/key``."""
+    """Raise InvalidInput unless the settings allow an object's address, ``s3://bucket/key`` or ``gs://bucket/key``."""
     try:
-        parts = outbound.parts_of(target, ("s3",), "s3://bucket/key")
+        parts = outbound.parts_of(target, ("s3", "gs"), _TARGET)
         if not parts.path or parts.path.endswith("/") or parts.query:
-            raise RefusedError("expected s3://bucket/key, in ASCII")
+            raise RefusedError(f"expected {_TARGET}, in ASCII")
         outbound.require_within(target, settings().targets, "POLYMARGIN_TARGETS")
     except RefusedError as error:
         raise InvalidInput("the file cannot be written there", [Item(str(error), "/target")]) from None

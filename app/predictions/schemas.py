@@ -481,8 +481,8 @@ class BatchPredictRequest(JobOptions):
     target: str | None = Field(
         default=None,
         max_length=2000,
-        description="Address of an object to which the job also writes the file: s3://bucket/key, where the "
-        "administrator allows it. An object that is there is replaced.",
+        description="Address of an object to which the job also writes the file: s3://bucket/key or gs://bucket/key, "
+        "where the administrator allows it. An object that is there is replaced.",
     )
 
     @model_validator(mode="after")

@@ -78,7 +78,7 @@ def _require_known(query: Mapping[str, object], options: type[BaseModel]) -> Non
 
 def is_address(data: object) -> bool:
     """Whether the service is to fetch a file itself."""
-    return isinstance(data, str) and data.startswith(("https://", "http://", "s3://"))
+    return isinstance(data, str) and data.startswith(("https://", "http://", "s3://", "gs://"))
 
 
 def is_large(file: Path) -> bool:

@@ -18,7 +18,8 @@ from solvers.core.artefact_files import file_digest
 
 # of one folder at the same time
 TRANSFERS = 8
-_SHA256 = "sha256"
+# metadata of an object
+SHA256 = "sha256"
 
 
 class StorageAway(Unavailable, OSError):
@@ -54,14 +55,14 @@ class Bucket:
         """Upload a file; it appears whole, and its SHA-256 is kept with it."""
         with _answering():
             self._client.upload_file(
-                str(source), self.name, self._prefix + path, ExtraArgs={"Metadata": {_SHA256: sha256}}
+                str(source), self.name, self._prefix + path, ExtraArgs={"Metadata": {SHA256: sha256}}
             )
 
     def put_bytes(self, path: str, content: bytes) -> None:
         """Upload a short content."""
         digest = hashlib.sha256(content).hexdigest()
         with _answering():
-            self._client.put_object(Bucket=self.name, Key=self._prefix + path, Body=content, Metadata={_SHA256: digest})
+            self._client.put_object(Bucket=self.name, Key=self._prefix + path, Body=content, Metadata={SHA256: digest})
 
     def put_new(self, path: str, content: bytes) -> None:
         """Upload a short content; raises FileExistsError where there is an object of that path."""
@@ -84,7 +85,7 @@ class Bucket:
             It is damaged.
         """
         if sha256 is None:
-            sha256 = self._head(path)["Metadata"].get(_SHA256)
+            sha256 = self._head(path)["Metadata"].get(SHA256)
         with _answering(path):
             self._client.download_file(self.name, self._prefix + path, str(target))
         if sha256 is not None and file_digest(target) != sha256:
@@ -115,7 +116,7 @@ class Bucket:
     def sha256(self, path: str) -> str | None:
         """The SHA-256 that was kept with an object; None where there is no such object."""
         try:
-            found: str | None = self._head(path)["Metadata"].get(_SHA256)
+            found: str | None = self._head(path)["Metadata"].get(SHA256)
         except FileNotFoundError:
             return None
         return found

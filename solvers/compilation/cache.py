@@ -8,21 +8,34 @@ change of any other file leaves the compiled code in use.
 
 Several processes compile at a time, and numba lets two of them give one file to two signatures of a function: the index
 then names one and the file has the other, which is called with arrays of other types. Here one saves at a time.
+
+Where nothing can be written, as in a container whose files are read-only, what was saved before is read, and a process
+keeps to itself what it compiles. Numba alone refuses to import the function.
 """
 
+import contextlib
+import errno
 import fcntl
 import hashlib
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from numba import config
-from numba.core.caching import CacheImpl, IndexDataCacheFile, UserWideCacheLocator, _CacheLocator
+from numba.core.caching import (
+    CacheImpl,
+    IndexDataCacheFile,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+    _CacheLocator,
+)
 
 _PACKAGE = __name__.rpartition(".compilation.")[0]
+_UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT)
 _IMPORTS = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([\w.]+))", re.MULTILINE)
 
 
@@ -78,19 +91,17 @@ class ImportedFilesLocator(_CacheLocator):  # type: ignore[misc]
         if cls.root not in path.parents or not path.is_file():
             return None
         self = cls(function, file)
-        try:
-            self.ensure_cache_path()
-        except OSError:
-            return None
+        self.ensure_cache_path()
         return self
 
     def ensure_cache_path(self) -> None:
-        """Make the folder; what the file's earlier contents were compiled to goes."""
+        """Make the folder where that is possible; what the file's earlier contents were compiled to goes."""
         if not self._folder.is_dir():
             for old in self._folder.parent.glob(f"{self._folder.name[:-17]}-" + "?" * 16):
                 if old != self._folder:  # which another process may have made since
                     shutil.rmtree(old, ignore_errors=True)
-        super().ensure_cache_path()
+        with _perhaps_read_only():
+            super().ensure_cache_path()
 
     def get_cache_path(self) -> str:
         return str(self._folder)
@@ -102,10 +113,26 @@ class ImportedFilesLocator(_CacheLocator):  # type: ignore[misc]
         return str(self._line)
 
 
+class ReadOnlyLocator(UserProvidedCacheLocator):  # type: ignore[misc]
+    """Numba's place for functions of other files below NUMBA_CACHE_DIR, if nothing can be written there."""
+
+    def ensure_cache_path(self) -> None:
+        """Nothing is made."""
+
+
+@contextlib.contextmanager
+def _perhaps_read_only() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+
+
 def install() -> None:
     """Let numba keep this package's compiled functions so, and let one process at a time save to a folder."""
     if ImportedFilesLocator not in CacheImpl._locator_classes:
-        CacheImpl._locator_classes.insert(0, ImportedFilesLocator)
+        CacheImpl._locator_classes[:] = [ImportedFilesLocator, *CacheImpl._locator_classes, ReadOnlyLocator]
         IndexDataCacheFile.save = _save_alone
 
 
@@ -114,6 +141,6 @@ _save = IndexDataCacheFile.save
 
 def _save_alone(self: Any, key: Any, data: Any) -> None:
     """Name a file in the index and write it under a lock; a process that reads meanwhile compiles for itself."""
-    with Path(self._cache_path, ".saving").open("w") as lock:
+    with _perhaps_read_only(), Path(self._cache_path, ".saving").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _save(self, key, data)

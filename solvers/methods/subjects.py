@@ -236,11 +236,12 @@ class Subjects(Solver[SubjectsParams]):
         if self.params.sources is not None:
             return [name for name in SOURCES if name in self.params.sources]
         n, n_learnt = Y.shape
-        lists = self._list_bytes(n)
-        is_exact = n <= _MOST_EXACT and ridge.bytes_needed(n, n_learnt) + lists <= limit_bytes(self.params.memory_mb)
-        pays = Y.nnz >= _FEWEST_ROWS * n_learnt and terms.nnz * n_learnt <= _MOST_PRODUCTS
+        lists, most = self._list_bytes(n), limit_bytes(self.params.memory_mb)
+        are_frequent = Y.nnz >= _FEWEST_ROWS * n_learnt
+        is_exact = n <= _MOST_EXACT and ridge.bytes_needed(n, n_learnt) + lists <= most
+        kernel = "neighbours" if are_frequent or not is_exact else "kernel_ridge"
+        pays = are_frequent and terms.nnz * n_learnt <= _MOST_PRODUCTS
         pays = pays and self._may_have_binary(binary_machines.bytes_needed(*terms.shape, n_learnt) + lists)
-        kernel = "kernel_ridge" if is_exact else "neighbours"
         return (kernel, "binary_machines") if pays else (kernel,)
 
     def _pairs(

@@ -44,10 +44,26 @@ def package(tmp_path: Path) -> Path:
     return root
 
 
-def ask(root: Path, **environment: str) -> str:
+# a function of a file outside of the package
+ASK_OTHER = "from outside import h; print(h(1), sum(h.stats.cache_hits.values()))"
+# as on a file system that is read-only, for root too
+READ_ONLY = """
+import builtins, errno, io, os, tempfile
+def refuse(*_, **__): raise OSError(errno.EROFS, "Read-only file system")
+real = io.open
+def opened(file, mode="r", *more, **options):
+    return refuse() if set(mode) & set("wax+") else real(file, mode, *more, **options)
+tempfile.TemporaryFile = os.makedirs = os.mkdir = os.unlink = os.rmdir = refuse
+builtins.open = io.open = opened
+"""
+
+
+def ask(root: Path, script: str = ASK, **environment: str) -> str:
     inherited = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     variables = {**inherited, "PYTHONPATH": str(root.parent), **environment}
-    done = subprocess.run([sys.executable, "-c", ASK], cwd=root.parent, env=variables, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=root.parent, env=variables, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -66,6 +82,24 @@ def test_a_change_in_a_file_that_is_called_compiles_its_callers_anew_and_no_othe
     assert ask(package, **place) == "3 0"
     base = package / "__pycache__" if folder is None else tmp_path / folder / "solvers"
     assert len(list(base.glob("outer-*"))) == 1, "what the earlier code was compiled to is gone"
+
+
+@pytest.mark.slow
+def test_a_cache_that_is_read_only_is_read_and_left_as_it_is(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside.py").write_text(
+        INNER.format(1).replace("numba", "solvers.compilation").replace("def f", "def h")
+    )
+    place = {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    assert ask(package, **place) == "2 0"
+    assert ask(package, ASK_OTHER, **place) == "2 0"
+    files = sorted((tmp_path / "kept").rglob("*"))
+    assert ask(package, READ_ONLY + ASK, **place) == "2 1"
+    assert ask(package, READ_ONLY + ASK_OTHER, **place) == "2 1"
+    (package / "inner.py").write_text(INNER.format(2))
+    assert ask(package, READ_ONLY + ASK, **place) == "3 0"
+    assert sorted((tmp_path / "kept").rglob("*")) == files
+    for script in (ASK, ASK_OTHER):
+        assert ask(package, READ_ONLY + script, NUMBA_CACHE_DIR=str(tmp_path / "none")).endswith(" 0")
 
 
 def test_every_compiled_function_of_the_package_is_kept_so():

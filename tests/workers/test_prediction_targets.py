@@ -48,6 +48,20 @@ def test_the_file_is_written_to_the_object_and_replaces_one_that_is_there(
     assert "POLYMARGIN_TARGETS" in str(jobs.get(session, refused).error)
 
 
+@on_sqlite
+def test_the_file_is_written_to_google_cloud_storage(
+    session: Session, dataset: Callable[..., str], lake: Any, configure: Callable[..., None]
+) -> None:
+    dataset()
+    run(jobs.submit(session, TrainRequest(dataset="digits", model="m", solver="weston_watkins")).id)
+    configure(targets="gs://lake/answers/")
+    job = _submitted(session, "gs://lake/answers/of%20november.csv")
+    run(job)
+    assert jobs.get(session, job).state == "succeeded"
+    written = lake.blob("answers/of november.csv").download_as_bytes()
+    assert written == batch_predictions.of_job(session, job).path.read_bytes()
+
+
 def _queued_before(session: Session, configure: Callable[..., None], target: str) -> str:
     configure(targets="s3://lake/answers/")
     job = _submitted(session, target)
@@ -62,6 +76,7 @@ def _queued_before(session: Session, configure: Callable[..., None], target: str
         ("s3://lake/other/x.csv", "POLYMARGIN_TARGETS"),
         ("s3://lake/answers/../other/x.csv", "no .."),
         ("s3://lake/answers/%2e%2e/x.csv", "no .."),
+        ("gs://lake/answers/x.csv", "POLYMARGIN_TARGETS"),
         ("s3://lake/answers/", "expected s3://bucket/key"),
         ("https://lake.example/answers/x.csv", "expected s3://bucket/key"),
         ("answers/x.csv", "expected s3://bucket/key"),

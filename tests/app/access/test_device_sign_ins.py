@@ -292,6 +292,7 @@ def test_a_provider_that_stays_away_is_reported(
     ("answer", "error", "said"),
     [
         ((400, {"error": "unauthorized_client"}), NotFoundError, "127.0.0.1 does not allow the device flow"),
+        ((401, {"error": "invalid_client"}), NotFoundError, "127.0.0.1 does not accept this service's client id"),
         ((500, {}), UnavailableError, "does not answer as expected"),
         ((200, {"user_code": "A"}), UnavailableError, "does not answer as expected"),
         (
@@ -330,6 +331,10 @@ def test_a_provider_without_the_flow_and_a_service_without_a_provider_are_report
     person.provider.has_device_flow = False
     service()
     with Client(URL) as client, pytest.raises(NotFoundError, match=r"127\.0\.0\.1 has no device flow. Use an API key"):
+        client.login(person.see)
+    person.provider.has_device_flow = True  # the administrator reads that and allows it
+    person.acts = [person.approve]
+    with Client(URL) as client:
         client.login(person.see)
     service(openid_issuer="")
     with Client(URL) as client, pytest.raises(NotFoundError, match="no identity provider"):

@@ -170,6 +170,14 @@ def test_new_keys_of_the_provider_are_fetched_once_they_sign(browser: TestClient
     provider.rotate()
 
 
+def test_a_new_key_without_an_id_is_fetched_too(browser: TestClient, provider: IdentityProvider) -> None:
+    provider.rotate(named=False)
+    assert _sign_in(browser, provider).status_code == 200
+    provider.rotate(named=False)
+    assert _sign_in(browser, provider).status_code == 200
+    provider.rotate()
+
+
 def test_an_answer_to_another_attempt_is_refused(app: FastAPI, browser: TestClient, provider: IdentityProvider) -> None:
     begun = browser.get(openid.START)
     target = provider.approve(begun.headers["location"])

@@ -79,6 +79,7 @@ def test_an_allowed_address_is_read(path: str, source: str) -> None:
         ("https://elsewhere.example/open/rows.csv", "POLYMARGIN_SOURCES"),
         ("s3://lake/database/rows.csv", "POLYMARGIN_SOURCES"),
         ("s3://lakes/data/rows.csv", "POLYMARGIN_SOURCES"),
+        ("gs://lake/data/rows.csv", "POLYMARGIN_SOURCES"),
         ("file:///etc/passwd", "https://host/path"),
         ("https://host:x/", "not a URL"),
         ("https://hö.example/", "ASCII"),
@@ -126,6 +127,16 @@ def test_a_full_disk_is_not_the_fault_of_the_source(source: str) -> None:
 
     with pytest.raises(StorageFull):
         addresses.fetch(f"{source}/open/rows.csv", full)
+
+
+def test_an_object_in_google_cloud_storage_is_read(lake: Any, configure: Callable[..., None]) -> None:
+    lake.blob("data/some rows.csv").upload_from_string(ROWS)
+    configure(sources="gs://lake/data/")
+    assert _fetched("gs://lake/data/some%20rows.csv") == ROWS
+    with pytest.raises(InvalidInput, match="no file"):
+        _fetched("gs://lake/data/none.csv")
+    with pytest.raises(InvalidInput):
+        _fetched("gs://lake/other/rows.csv")
 
 
 def test_an_object_of_a_bucket_is_read(bucket: Any, configure: Callable[..., None]) -> None:

@@ -74,6 +74,8 @@ volumeMounts:
     mountPath: /var/lib/polymargin
   - name: cache
     mountPath: /var/cache/polymargin
+  - name: temporary
+    mountPath: /tmp
 {{- end -}}
 
 {{/* What a pod of any part begins with: the schema is brought up to date, by whichever comes first. */}}
@@ -111,6 +113,8 @@ volumes:
   - name: cache
     emptyDir:
       sizeLimit: {{ .Values.cache.size }}
+  - name: temporary
+    emptyDir: {}
 initContainers:
   - name: migrate
     command: ["polymargin", "migrate"]
