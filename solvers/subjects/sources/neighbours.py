@@ -1,4 +1,4 @@
-"""Kernel ridge regression over the training rows that are nearest to a row, anew for each row.
+"""Kernel ridge regression over the training rows that are nearest to a row, solved again for each row.
 
     s(x) = Y_N' (K_NN + diag(lambda / w_N))^-1 k_N(x),
 

@@ -120,20 +120,23 @@ def test_both_sources_are_taken_where_concepts_have_rows_and_both_are_not_too_ma
     def kinds(**params: object) -> list[str]:
         return [scorer.kind for scorer in trained(training, **params).sources]
 
-    assert kinds() == ["kernel", "linear"]
+    assert kinds() == ["neighbours", "linear"]
     assert kinds(sources=["binary_machines"]) == ["linear"]
     assert kinds(sources=["binary_machines", "kernel_ridge"]) == ["kernel", "linear"]
     assert kinds(sources=["kernel_ridge", "kernel_ridge"]) == ["kernel"]
     assert kinds(sources=["binary_machines", "neighbours"]) == ["neighbours", "linear"]
     monkeypatch.setattr(subjects, "_MOST_PRODUCTS", 1000.0)
-    assert kinds() == ["kernel"]
+    assert kinds() == ["neighbours"]
     assert kinds(sources=["kernel_ridge", "binary_machines"]) == ["kernel", "linear"]
     monkeypatch.setattr(subjects, "_MOST_PRODUCTS", 2e10)
     monkeypatch.setattr(subjects, "_FEWEST_ROWS", 30)
     assert kinds() == ["kernel"]
+    monkeypatch.setattr(subjects, "_MOST_EXACT", 100)
+    assert kinds() == ["neighbours"]
+    monkeypatch.setattr(subjects, "_MOST_EXACT", 20_000)
     monkeypatch.setattr(subjects, "_FEWEST_ROWS", 5)
     monkeypatch.setattr(binary_machines, "bytes_needed", lambda *_: 1 << 50)
-    assert kinds() == ["kernel"]
+    assert kinds() == ["neighbours"]
 
 
 def test_a_model_of_one_kernel_machine_as_it_was_stored_before_answers_the_same(training: Problem) -> None:
