@@ -1,6 +1,6 @@
 """Concepts of a vocabulary: `subjects` beside what its learnt scores find alone, and `auto` beside its own machines.
 
-    python -m benchmarks.bench_subjects [--auto | --characters | --editions] [CORPUS ...]
+    python -m benchmarks.bench_subjects [--auto | --characters | --editions | --large] [CORPUS ...]
 
 Needs the corpora beside the repository, in ``../shared/data``. F1@5 is the mean over rows of the F1 of the five best
 concepts, as in Annif's `eval`; `unseen` is the share of true concepts without training rows among the first ten. With
@@ -8,6 +8,7 @@ concepts, as in Annif's `eval`; `unseen` is the share of true concepts without t
 same rows. With `--characters` the terms of the other tables are lemmas and runs of three to five characters.
 With `--editions` a fifth of the concepts, drawn at random, appear in a second edition of the vocabulary, and no
 training row has them; a model of the first edition adopts the second, beside a training with it.
+With `--large` a made-up thesaurus of 300,000 concepts with a million names learns from 100,000 texts.
 Each training has a process of its own, whose peak of memory includes the features of all rows.
 """
 
@@ -34,6 +35,7 @@ from app.formats.hierarchies.parsing import parse_hierarchy
 from app.formats.hierarchies.source import Bounds
 from app.formats.plain_file import plain_file
 from app.hierarchies.schemas import HierarchyOptions
+from benchmarks import large_vocabulary
 from benchmarks.results import write
 from solvers.core.model import Model
 from solvers.core.problem import Problem
@@ -43,6 +45,8 @@ from solvers.selection.row_losses import some_rows
 from workers.phases.field_weights import chosen_fields
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
+N_LARGE, N_TEXTS, N_HELD_OUT = 300_000, 100_000, 1_000
+HEADER = ["machine", "F1@5", "nDCG@10", "unseen", "training, processor s", "peak MB", "ms a text", "model MB"]
 Rows = list[tuple[str, list[str]]]
 # corpus, its vocabulary, language
 CORPORA = {
@@ -271,6 +275,23 @@ def _put(whole: np.ndarray, columns: np.ndarray, row: np.ndarray) -> np.ndarray:
     return whole
 
 
+def bench_large() -> None:
+    made = large_vocabulary.make(N_LARGE, N_TEXTS + N_HELD_OUT)
+    begun = time.process_time()
+    named, X = NamedTextFeatures.fit(made.texts[:N_TEXTS], TextRecipe(), made.names, made.concepts)
+    features, Y = time.process_time() - begun, sp.csr_matrix(made.Y[:N_TEXTS])
+    seen = np.bincount(Y.indices, minlength=N_LARGE) > 0
+    held = Held(named.transform(made.texts[N_TEXTS:]), sp.csr_matrix(made.Y[N_TEXTS:]), Y, seen)
+    problem = replace(Problem.check_sets(X, Y, Taxonomy.flat(made.concepts)), names=named.block())
+    note = (
+        f"{N_TEXTS:,} texts to train on, {N_HELD_OUT:,} held out, {N_LARGE:,} concepts with {len(made.names):,} names, "
+        f"of which {int(seen.sum()):,} have rows; lexicon and words made in {features:.0f} processor seconds. "
+        "Texts are made up: their measures say that concepts are found, not how well."
+    )
+    row = in_a_process(Machine("subjects", "subjects", {}), problem, held)[0]
+    write("Subjects of a large vocabulary, made up", HEADER, [row], note)
+
+
 def with_titles(texts: Sequence[str], Y: sp.csr_matrix, concepts: Sequence[str], recipe: TextRecipe) -> TextRecipe:
     """The recipe with weights of title and body, as `auto` and `subjects` choose them by default."""
     at = some_rows(len(texts), sets=True)
@@ -321,8 +342,7 @@ def bench(corpus: str, *, auto: bool, characters: bool) -> None:
         rows.append(in_a_process(Machine("subjects, without names", "subjects", {}), problem.of_terms, held)[0])
     title = f"auto and its own machines on subjects: {corpus}" if auto else f"Subjects of a vocabulary: {corpus}"
     title += ", with character n-grams" if characters else ""
-    header = ["machine", "F1@5", "nDCG@10", "unseen", "training, processor s", "peak MB", "ms a text", "model MB"]
-    write(title, header, rows, note)
+    write(title, HEADER, rows, note)
 
 
 if __name__ == "__main__":
@@ -332,7 +352,11 @@ if __name__ == "__main__":
     kinds.add_argument("--auto", action="store_true")
     kinds.add_argument("--characters", action="store_true")
     kinds.add_argument("--editions", action="store_true")
+    kinds.add_argument("--large", action="store_true")
     given = arguments.parse_args()
+    if given.large:
+        bench_large()
+        raise SystemExit
     for chosen in given.corpora or [name for name, (file, _) in CORPORA.items() if file or not given.editions]:
         if given.editions:
             bench_editions(chosen)
