@@ -159,6 +159,8 @@ def options(kind: type[Solver[Any]]) -> Iterator[dict[str, Any]]:
                 # Newton's method takes the loss that has second derivatives
                 beside = {"loss": "squared_hinge"} if value == "newton" else {}
                 yield {**few, **beside, name: value}
+    if "sources" in fields:  # the others call loops that other methods call, too
+        yield {**few, "sources": ["neighbours"]}
     if "weak_learner" in fields:
         yield from ({**few, **params} for params in _BOOSTING)
 

@@ -114,7 +114,6 @@ def test_a_backup_goes_into_an_empty_postgresql_and_into_no_other(
         restore(tmp_path / "copy", _quiet)
 
 
-@on_sqlite
 def test_a_restore_that_is_killed_is_begun_again_and_no_service_starts_before(
     service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -137,7 +136,6 @@ def test_a_restore_that_is_killed_is_begun_again_and_no_service_starts_before(
     assert _answer() == before
 
 
-@on_sqlite
 def test_a_restore_that_fails_leaves_nothing(
     service: sessionmaker[Session], configure: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
