@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy.sparse as sp
 
 from solvers.core.problem import Problem
 from solvers.metrics.flat import flat, top_k_accuracy
 from solvers.metrics.ranking import first, places
-from solvers.numerics.array_types import Floats32, Ints, Ints32
+from solvers.numerics.array_types import Floats, Floats32, Ints, Ints32
 from solvers.selection.pooling import fit_temperature
 from solvers.selection.splits import stratified, stratified_folds
 
@@ -20,6 +21,8 @@ SET_MEASURES: tuple[Measure, ...] = ("micro_f1", "average_precision", "ndcg", "l
 FEW_ROWS, FOLDS = 2000, 5
 # the same of sets of labels
 FEW_SETS, SET_FOLDS = 5000, 3
+# lengths of rows that differ by a smaller part are one
+_SAME_LENGTH = 1e-6
 # scores of held out rows that are kept of one trial
 MOST_SCORES = 1 << 24
 
@@ -36,6 +39,26 @@ class Fold:
         rows = self.train
         y, labels = (whole.y[rows], None) if whole.labels is None else (whole.y, whole.labels[rows])
         return Problem(whole.X[rows], y, whole.classes, whole.weights[rows], whole.taxonomy, labels, whole.names)
+
+    def rows_held_out(self, whole: Problem) -> sp.csr_matrix:
+        """The rows held out, as later rows will come: without the features that no row to train on has.
+
+        A vocabulary of the training rows does not know them. Where all rows are of one length, these stay so.
+        """
+        X = sp.csr_matrix(whole.X[self.held_out])
+        known = np.zeros(X.shape[1], bool)
+        known[whole.X[self.train].indices] = True
+        # names of concepts are known from the vocabulary
+        if whole.names is not None or known[X.indices].all():
+            return X
+        before, every = _lengths(X), _lengths(whole.X)
+        X.data = np.where(known[X.indices], X.data, 0.0)
+        X.eliminate_zeros()
+        every = every[every > 0]
+        if every.max() - every.min() <= _SAME_LENGTH * every.max():
+            after = _lengths(X)
+            X.data *= np.repeat(before / np.where(after > 0, after, 1.0), np.diff(X.indptr))
+        return X
 
     def sketch(self, y: Ints32, most: int, seed: int) -> "Fold":
         """The same with about ``most`` rows to train on, at least one of each class; y is that of the whole problem."""
@@ -84,6 +107,10 @@ def _folds_of_sets(problem: Problem, n_folds: int | None, fraction: float, seed:
         train = np.setdiff1d(shuffled, part)
         folds.append(Fold(train, thinned(np.sort(part), MOST_SCORES // (k * len(parts)), seed)))
     return [fold for fold in folds if len(fold.held_out)]
+
+
+def _lengths(X: sp.csr_matrix) -> Floats:
+    return np.asarray(np.sqrt(X.multiply(X).sum(axis=1))).ravel()
 
 
 def thinned(rows: Ints, most: int, seed: int) -> Ints:

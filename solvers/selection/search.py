@@ -286,7 +286,7 @@ class Search:
             if trial.family.Cs and solver.has_path and keeps:
                 progress.warm[fold] = {name: np.asarray(last.state[name]) for name in last.state}
                 progress.warm_from[fold] = trial.number
-            X = whole.X[self.folds[fold].held_out]
+            X = self.folds[fold].rows_held_out(whole)
             scores = task.scores(task.member(solver, problem, last.state), X, fold)
             progress.partial.append(np.asarray(scores, np.float32))
             n_rows, last = problem.n_samples, None
