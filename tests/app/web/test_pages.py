@@ -132,7 +132,9 @@ def test_pages_of_a_version_name_its_concepts_in_the_language_of_the_browser(mod
     weights = {"class_weight": {"http://x.org/pot": 10.0}}
     assert train(models, "crafts", "crafts", hierarchy="flat", params=weights)["state"] == "succeeded"
     evaluate(models, model="crafts", dataset="crafts", version=2, part="all")
-    assert "Pottery <small" in models.get("/models/crafts/compare?a=1&b=2").text
+    compared = models.get("/models/crafts/compare?a=1&b=2").text
+    assert "Pottery <small" in compared
+    assert "Difference, points" in compared
 
 
 def test_a_version_without_a_regulariser_says_what_is_proved_of_it(models: TestClient) -> None:
