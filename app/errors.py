@@ -4,7 +4,7 @@ PolymarginError
     Malformed           400  the request cannot be parsed: broken JSON, a truncated body
     InvalidInput        422  the request is well formed but its content is not valid
     Unauthenticated     401  the API key is missing or unknown
-    Forbidden           403  the key's role does not allow this
+    Forbidden           403  the role does not allow this
     NotFound            404
     Conflict            409  the request conflicts with the resource's state or name
     PreconditionFailed  412  If-Match names another version
@@ -88,7 +88,7 @@ class Unauthenticated(PolymarginError):
 
 
 class Forbidden(PolymarginError):
-    status, code, title = 403, "forbidden", "The key's role does not allow this"
+    status, code, title = 403, "forbidden", "Your role does not allow this"
 
 
 class NotFound(PolymarginError):

@@ -217,7 +217,7 @@ async def admit(state: State, scope: Scope, authorization: str, role: Role) -> P
         if scope["method"] not in _SAFE and not is_csrf_token(cookie, token):
             raise Forbidden("Changes from a browser session require the page's token in X-CSRF-Token.")
     if _RANKS[principal.role] < _RANKS[role]:
-        raise Forbidden(f"This requires the {role} role; the key's role is {principal.role}.")
+        raise Forbidden(f"This requires the {role} role; your role is {principal.role}.")
     return principal
 
 

@@ -10,6 +10,8 @@ from app.schemas import JobOptions, Name
 
 Part = Literal["train", "test", "validation", "all"]
 
+_NAMES = "Preferred name by language, in the label tree of the version; und: no language is given."
+
 
 class EvaluateRequest(JobOptions):
     """Measure one version of a model on the rows of a dataset."""
@@ -135,6 +137,7 @@ class EvaluatedLabel(BaseModel):
     precision: float
     recall: float
     f1: float
+    names: dict[str, str] = Field(default={}, description=_NAMES)
 
 
 class EvaluatedLabels(BaseModel):
@@ -161,6 +164,7 @@ class ConfusedLabel(BaseModel):
     label: str
     support: int
     right: int
+    names: dict[str, str] = Field(default={}, description=_NAMES)
 
 
 class ConfusedPairs(BaseModel):
@@ -201,6 +205,9 @@ class Mistakes(BaseModel):
     dataset: str | None = Field(description="Name of the dataset. If it was deleted, name and rows are absent.")
     dataset_version: int | None = Field(
         default=None, description="Version of the dataset that the row numbers refer to."
+    )
+    names: dict[str, dict[str, str]] = Field(
+        default={}, description="Preferred names by language of the labels of these rows that have some."
     )
 
 

@@ -22,6 +22,7 @@ from app.evaluations.schemas import (
     Mistake,
     Mistakes,
 )
+from app.hierarchies.nodes import names_of
 from app.models import service as models
 from app.schemas import Page
 from app.store import tables
@@ -143,15 +144,18 @@ def labels(
     check_range(offset, limit, MAX_LABELS)
     where = [L.evaluation_id == id] + ([] if level is None else [L.level == level])
     with reading(session):
-        by_id(session, E, id)
+        owner = by_id(session, E, id)
         n_labels = session.scalars(select(func.count()).select_from(L).where(*where)).one()
-        rows = session.scalars(select(L).where(*where).order_by(_ORDERS[order], L.number).offset(offset).limit(limit))
+        ordered = select(L).where(*where).order_by(_ORDERS[order], L.number)
+        rows = session.scalars(ordered.offset(offset).limit(limit)).all()
+        names = _names(session, owner, (row.label for row in rows))
         shown = [
             to_schema(
                 EvaluatedLabel,
                 row,
                 precision=ratio(row.common, row.named),
                 recall=ratio(row.common, row.support),
+                names=names.get(row.label, {}),
             )
             for row in rows
         ]
@@ -162,15 +166,19 @@ def confusions(session: Session, id: str, level: int | None = None, limit: int =
     """The most confused pairs, of one level or all, and what else is known of their labels; raises NotFound."""
     where = [C.evaluation_id == id] + ([] if level is None else [C.level == level])
     with reading(session):
-        by_id(session, E, id)
+        owner = by_id(session, E, id)
         rows = session.scalars(select(C).where(*where).order_by(C.level, C.place).limit(limit)).all()
-        names = list(dict.fromkeys(label for row in rows for label in (row.true, row.predicted)))
-        counted = select(L).where(L.evaluation_id == id, L.label.in_(names))
+        confused = list(dict.fromkeys(label for row in rows for label in (row.true, row.predicted)))
+        counted = select(L).where(L.evaluation_id == id, L.label.in_(confused))
         counts = {row.label: row for row in session.scalars(counted)}
+        names = _names(session, owner, confused)
     return ConfusedPairs(
         pairs=[to_schema(ConfusedPair, row) for row in rows],
         labels=[
-            ConfusedLabel(label=label, support=counts[label].support, right=counts[label].common) for label in names
+            ConfusedLabel(
+                label=label, support=counts[label].support, right=counts[label].common, names=names.get(label, {})
+            )
+            for label in confused
         ],
     )
 
@@ -223,7 +231,21 @@ def mistakes(session: Session, id: str, offset: int = 0, limit: int = 20) -> Mis
     now = old.places_in(new)
     shown = kept[offset : offset + limit]
     found = [Mistake(**each, **_row(old, new, each["row"], int(now[each["row"]]))) for each in shown]
-    return Mistakes(mistakes=found, n_mistakes=len(kept), dataset=dataset.name, dataset_version=before.number)
+    with reading(session):
+        names = _names(session, row, (label for each in found for label in _labels(each)))
+    return Mistakes(
+        mistakes=found, n_mistakes=len(kept), dataset=dataset.name, dataset_version=before.number, names=names
+    )
+
+
+def _labels(mistake: Mistake) -> list[str]:
+    return [*mistake.labels, *mistake.answered, *(mistake.corrected or [])]
+
+
+def _names(session: Session, owner: tables.Evaluation, labels: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Names of labels by language, of those that have some in the label tree of the evaluated version."""
+    version = session.get(tables.ModelVersion, owner.version_id)
+    return {} if version is None else names_of(session, version.hierarchy_id, labels)
 
 
 def _row(old: Corpus, new: Corpus, row: int, now: int) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from app.formats.label_sets import LabelSets
 from app.formats.table import Parsed, Problems, row_error, shorten
 from app.formats.text_rows import TextBlob
 from app.formats.window import BOM, MAX_RECORD_BYTES, NOT_UTF8, Window
+from app.plurals import counted
 
 _BLOCK_ROWS = 1 << 14
 _MOST_SHOWN = 5
@@ -116,7 +117,7 @@ def _csv_records(path: Path) -> Iterator[tuple[Record | RefusedError, int]]:
                 if not cells:
                     continue
                 if len(cells) != len(header):
-                    yield RefusedError(f"{len(cells)} cells, expected {len(header)} as in the header"), begin
+                    yield RefusedError(f"{counted(len(cells), 'cell')}, expected {len(header)} as in the header"), begin
                     continue
                 yield {name: _cell(cell) for name, cell in zip(header, cells, strict=True)}, begin
         except csv.Error as error:

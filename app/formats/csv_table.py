@@ -38,6 +38,7 @@ from app.formats.table import Cause, Parsed, Problems, row_error, shorten
 from app.formats.text_rows import TextBlob, joined
 from app.formats.weights import Weights
 from app.formats.window import NOT_UTF8, Window, as_array
+from app.plurals import counted
 
 _CELL_DETAILS = {
     EMPTY: "the cell is empty, expected a number",
@@ -45,7 +46,7 @@ _CELL_DETAILS = {
     NOT_FINITE: "'{}' is not a finite number",
 }
 _RECORD_DETAILS = {
-    RAGGED: "{} cells, expected {} as in the header (cells that contain the delimiter need double quotes around them)",
+    RAGGED: "{}, expected {} as in the header (cells that contain the delimiter need double quotes around them)",
     AFTER_QUOTE: "text after a closing quote (a quote inside a quoted cell is written twice)",
     UNCLOSED: "a quote is never closed (pass quotes=false if quotes are ordinary characters)",
 }
@@ -152,7 +153,7 @@ def _check_utf8(unread: bytes, records: Records, line: int, problems: Problems) 
 
 def _note_record_errors(records: Records, n_columns: int, problems: Problems) -> None:
     for line, code, n_cells in records.errors.tolist():
-        problems.add(line, _RECORD_DETAILS[code].format(n_cells, n_columns))
+        problems.add(line, _RECORD_DETAILS[code].format(counted(n_cells, "cell"), n_columns))
     problems.uncounted(records.n_errors - len(records.errors))
 
 

@@ -113,7 +113,7 @@ def column_role(name: str, values: Sequence[Any], options: ImportOptions, format
     role = _role(values, options, written)
     if name == "text" and not options.text_columns and role not in ("number", NO_VALUES):
         return "text"
-    if role in ("category", DISTINCT) and is_named_text(name) and _are_phrases(values):
+    if is_named_text(name) and (role == DISTINCT or (role == "category" and _are_phrases(values))):
         return "text"
     return role
 

@@ -13,7 +13,7 @@ from app.formats.table import row_error
 BLOCK_BYTES = 8 << 20
 MAX_RECORD_BYTES = 64 << 20
 BOM = b"\xef\xbb\xbf"
-NOT_UTF8 = "valid UTF-8 (if the file has another encoding, pass it, for example encoding=windows-1252)"
+NOT_UTF8 = "valid UTF-8 (if the file has another encoding, set encoding, for example to windows-1252)"
 
 
 class Window:

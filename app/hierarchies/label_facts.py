@@ -54,10 +54,10 @@ def name_in(names: Mapping[str, str], language: str) -> str | None:
     return next((by_tag[tag] for tag in sorted(by_tag) if tag.startswith(f"{language.lower()}-")), None)
 
 
-def display_name(names: Mapping[str, str], language: str | None = None) -> str | None:
-    """The name in a language, else the English one, else the first."""
-    wanted = None if language is None else name_in(names, language)
-    return wanted or name_in(names, "en") or next(iter(names.values()), None)
+def display_name(names: Mapping[str, str], *languages: str | None) -> str | None:
+    """The name in the first of these languages that has one, else the English one, else the first."""
+    wanted = (name_in(names, language) for language in (*languages, "en") if language is not None)
+    return next((name for name in wanted if name), None) or next(iter(names.values()), None)
 
 
 def named_labels(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:

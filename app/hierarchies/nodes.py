@@ -1,5 +1,6 @@
 """Nodes of hierarchies, by parent or name with facts and row counts, or all of them as a label tree or graph."""
 
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
@@ -115,6 +116,27 @@ def _rows_below(session: Session, id: str, dataset: str) -> NDArray[np.int64]:
     found = np.array([of_label.get(name, 0) for name in tree.names], np.int64)
     start, above = tree.at_or_above
     return np.bincount(above, np.repeat(found, np.diff(start)), tree.n_nodes).astype(np.int64)
+
+
+def names_of(session: Session, id: str | None, labels: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The preferred names by language of those of these labels that have some in the hierarchy with that id.
+
+    Of no hierarchy there are none.
+    """
+    if id is None:
+        return {}
+    with reading(session):
+        wanted = select(N.name, N.facts).where(N.hierarchy_id == id, N.facts.is_not(None), N.name.in_(set(labels)))
+        return {row.name: row.facts["names"] for row in session.execute(wanted) if row.facts.get("names")}
+
+
+def sharing(session: Session, id: str) -> list[str]:
+    """The names of the other hierarchies that have a label of the hierarchy with that id, newest first."""
+    H = tables.Hierarchy
+    own = select(N.name).where(N.hierarchy_id == id)
+    common = select(N.number).where(N.hierarchy_id == H.id, N.name.in_(own)).exists()
+    with reading(session):
+        return list(session.scalars(select(H.name).where(H.id != id, common).order_by(H.id.desc())))
 
 
 def _counts(session: Session, id: str, numbers: list[int]) -> dict[int, int]:

@@ -39,7 +39,7 @@ _HEADERS: dict[int, dict[str, str]] = {401: {"WWW-Authenticate": "Bearer"}, 503:
 _DESCRIPTIONS = {
     400: "The request cannot be parsed",
     401: "A valid API key is required",
-    403: "The key's role does not allow this",
+    403: "Your role does not allow this",
     404: "Not found",
     405: "The path does not support this method",
     409: "Conflict with the current state",

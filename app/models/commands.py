@@ -1,6 +1,7 @@
 """Commands: models, versions, aliases and deletions."""
 
 import sys
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -67,7 +68,6 @@ models = typer.Typer(help="Manage models and versions.", no_args_is_help=True)
 
 # of a trial's measures
 _LESS_ASKED = {"epochs", "rows"}
-_ERROR_OF_SETS = "The test error of models that predict sets is the share of sets with any label wrong or missing."
 
 
 @models.command("list")
@@ -75,23 +75,32 @@ def list_(json: Json = False) -> None:
     """List the newest models."""
     page = connect().models.list()
     rows = [
-        (model.name, latest and latest.version, latest and latest.solver, _test_error(latest), aliases)
+        (model.name, latest and latest.version, latest and latest.solver, _result(latest), aliases)
         for model in page.items
         for latest, aliases in [(model.latest, ", ".join(f"{alias.name}={alias.version}" for alias in model.aliases))]
     ]
-    shown = table(["name", "latest", "solver", "test error", "aliases"], rows)
-    of_sets = any(_are_sets(model.latest) for model in page.items if model.latest is not None)
-    print_result(page, [shown, _ERROR_OF_SETS if of_sets else None], json)
+    column = _column(model.latest for model in page.items if model.latest is not None)
+    print_result(page, table(["name", "latest", "solver", column, "aliases"], rows), json)
 
 
 def _are_sets(version: ModelVersion) -> bool:
     return "symmetric_difference" in version.metrics.get("test", {})
 
 
-def _test_error(version: ModelVersion | None) -> str | None:
-    if version is None or (error := version.metrics.get("test", {}).get("error")) is None:
-        return None
-    return f"{error:.1%}" + ("" if version.unconverged is None else ", not converged")
+def _column(versions: Iterable[ModelVersion]) -> str:
+    return "test error or micro F1" if any(map(_are_sets, versions)) else "test error"
+
+
+def _tested(version: ModelVersion) -> str | None:
+    """Return the error on test rows; of sets F1, as a set is wrong where any label is."""
+    sets = _are_sets(version)
+    found = version.metrics.get("test", {}).get("micro_f1" if sets else "error")
+    return None if found is None else f"F1 {found:.3f}" if sets else f"{found:.1%}"
+
+
+def _result(version: ModelVersion | None) -> str | None:
+    tested = None if version is None else _tested(version)
+    return tested if version is None or tested is None or version.unconverged is None else f"{tested}, not converged"
 
 
 @models.command()
@@ -183,12 +192,12 @@ def versions(model: Annotated[str, typer.Argument(help="Name or id.")], json: Js
     """List the newest versions of a model."""
     page = connect().models.versions(model)
     rows = [
-        (each.version, each.solver, _gap(each), number(each.metrics.get("test", {}).get("error")),
+        (each.version, each.solver, _gap(each), _tested(each),
          ", ".join(each.aliases) or None, _tags(each.tags), f"{each.created_at:%F %T}")
         for each in page.items
     ]  # fmt: skip
-    shown = table(["version", "solver", "gap", "test error", "aliases", "tags", "made (UTC)"], rows)
-    print_result(page, [shown, _ERROR_OF_SETS if any(map(_are_sets, page.items)) else None], json)
+    columns = ["version", "solver", "gap", _column(page.items), "aliases", "tags", "made (UTC)"]
+    print_result(page, table(columns, rows), json)
 
 
 @models.command()

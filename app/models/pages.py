@@ -1,6 +1,7 @@
 """Pages of models: versions, aliases, evaluations and comparisons."""
 
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
 from fastapi import Query, Request
 from pydantic import ValidationError
@@ -16,7 +17,9 @@ from app.evaluations import service as evaluations
 from app.evaluations.comparisons import Side
 from app.evaluations.schemas import ConfusedPair, Evaluation
 from app.evaluations.service import LabelOrder
+from app.hierarchies import nodes as hierarchy_nodes
 from app.hierarchies import service as hierarchies
+from app.hierarchies.label_facts import display_name
 from app.http.parameters import Db, Number, PageToken, Ref
 from app.jobs.schemas import stored_request
 from app.models import aliases
@@ -26,7 +29,7 @@ from app.predictions import answers, explanations, inspection
 from app.rules import feedback
 from app.rules import service as rules
 from app.schemas import NAME_PATTERN
-from app.web.rendering import Call, render
+from app.web.rendering import Call, languages, render
 from app.web.routing import pages
 
 router = pages()
@@ -40,7 +43,7 @@ def list_models(request: Request, session: Db, page_token: PageToken = None) -> 
     """List all models with their latest versions."""
     page = models.page(session, PAGE_SIZE, page_token)
     call = Call(f"/models?page_size={PAGE_SIZE}", f"client.models.list({PAGE_SIZE})")
-    of_sets = any("symmetric_difference" in each.latest.metrics.get("test", {}) for each in page.items if each.latest)
+    of_sets = _of_sets(each.latest for each in page.items if each.latest)
     return render(request, "models.html", page=page, of_sets=of_sets, call=call)
 
 
@@ -65,6 +68,7 @@ def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = 
         model=model,
         coding=coding,
         versions=versions,
+        of_sets=_of_sets(versions.items),
         unconverged=unconverged,
         movable={alias.name for alias in model.aliases if aliases.may_move(session, alias.name)},
         newest_measured=measured[0].version if measured else None,
@@ -95,7 +99,11 @@ def show_version(
     chosen = _chosen(measured, evaluation)
     name = model.name
     selection = models.selection(session, ref, number)
-    pairs = evaluations.confusions(session, chosen.id, None, N_PAIRS).pairs if chosen else []
+    confused = evaluations.confusions(session, chosen.id, None, N_PAIRS) if chosen else None
+    pairs = confused.pairs if confused else []
+    labels = evaluations.labels(session, chosen.id, offset, N_LABELS, None, order) if chosen else None
+    names = {each.label: each.names for each in confused.labels} if confused else {}
+    names |= {each.label: each.names for each in labels.labels} if labels else {}
     return render(
         request,
         "version.html",
@@ -105,7 +113,9 @@ def show_version(
         chosen=chosen,
         parted=bands.parted(chosen.measures) if chosen else None,
         band_columns=bands.COLUMNS,
-        labels=evaluations.labels(session, chosen.id, offset, N_LABELS, None, order) if chosen else None,
+        labels=labels,
+        called=_called(request, names),
+        hierarchy=None if version.hierarchy is None else hierarchies.get(session, version.hierarchy),
         pairs=pairs,
         levels=_levels(chosen, pairs),
         selection=selection,
@@ -127,10 +137,12 @@ def show_version(
 def compare_versions(request: Request, session: Db, ref: Ref, a: _Version = None, b: _Version = None) -> Response:
     """Compare two versions on their common evaluation rows."""
     model = models.get(session, ref)
-    comparison, missing = None, None
+    comparison, missing, names = None, None, {}
     if a is not None and b is not None:
         try:
             comparison = comparisons.compare(session, Side(ref, a), Side(ref, b), None, None, 0.95, 0)
+            of = models.version(session, ref, comparison.b.version).hierarchy
+            names = hierarchy_nodes.names_of(session, of, [each.label for each in comparison.labels])
         except NotFound as error:
             missing = error.detail
     newest = [str(number) for number in model.versions[:2]] or ["1"]
@@ -138,16 +150,34 @@ def compare_versions(request: Request, session: Db, ref: Ref, a: _Version = None
     call = Call(
         f"/models/{model.name}/compare?a={first}&b={second}", f"client.compare({model.name!r}, {first!r}, {second!r})"
     )
-    return render(
-        request, "compare.html", model=model, a=first, b=second, comparison=comparison, missing=missing, call=call
-    )
+    context: dict[str, Any] = {
+        "comparison": comparison,
+        "missing": missing,
+        "called": _called(request, names),
+        "call": call,
+    }
+    return render(request, "compare.html", model=model, a=first, b=second, **context)
+
+
+def _called(request: Request, names: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """What labels are called in the languages of the browser, of those that have names."""
+    wanted = languages(request)
+    found = {label: display_name(each, *wanted) for label, each in names.items()}
+    return {label: name for label, name in found.items() if name is not None}
+
+
+def _of_sets(versions: Iterable[ModelVersion]) -> bool:
+    """Return whether a version was measured on sets of labels."""
+    return any("symmetric_difference" in version.metrics.get("test", {}) for version in versions)
 
 
 def _editions(session: Session, version: ModelVersion, selection: Selection) -> list[str]:
-    """Return the names of the hierarchies that a version may adopt: it finds concepts by their names."""
+    """Return the names of the hierarchies that a version may adopt: those with concepts of its own, if it has one."""
     if version.copy_of is not None or "subjects" not in {version.solver, *(each.solver for each in selection.members)}:
         return []
-    return [each.name for each in hierarchies.page(session).items if each.id != version.hierarchy]
+    if version.hierarchy is None:
+        return [each.name for each in hierarchies.page(session).items]
+    return hierarchy_nodes.sharing(session, version.hierarchy)
 
 
 def _test_rows(version: ModelVersion) -> tuple[object, ...]:

@@ -41,7 +41,8 @@ class WrittenLabels:
         if self._new:
             return written if self._loaded is None else self._loaded.label_form(written)
         raise UnknownLabel(
-            f"no label or unambiguous name is {written[:80]!r}; correct the decision, or allow new labels"
+            f"{written[:80]!r} is neither a label nor the name of exactly one; "
+            "correct the decision, or allow new labels"
         )
 
     def find_set(self, written: str, alternatives: Sequence[str], separator: str) -> list[str]:

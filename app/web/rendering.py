@@ -1,5 +1,6 @@
 """Pages: templates with what every one of them shows, and the words for numbers and times."""
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ NAVIGATION = (
     ("/audit", "Audit"),
     ("/docs", "API"),
 )
+# of a language that a browser asks for
+_WEIGHT = re.compile(r"q=([01](?:\.\d{0,3})?)", re.ASCII)
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -87,6 +90,17 @@ def render(request: Request, template: str, code: int = 200, **context: Any) -> 
     )
     # with no referrer at all browsers send forms with no origin, either, and those are refused
     return HTMLResponse(text, code, {"Referrer-Policy": "same-origin"})
+
+
+def languages(request: Request) -> list[str]:
+    """Language tags that the browser asks for, the preferred first (RFC 9110, section 12.5.4)."""
+    weighed = []
+    for each in request.headers.get("accept-language", "").split(","):
+        tag, _, weight = each.partition(";")
+        found = _WEIGHT.fullmatch(weight.strip()) if weight else None
+        if (tag := tag.strip()) not in ("", "*"):
+            weighed.append((float(found[1]) if found else 1.0, tag))
+    return [tag for weight, tag in sorted(weighed, key=lambda each: -each[0]) if weight > 0]
 
 
 def part(template: str, **context: Any) -> Markup:

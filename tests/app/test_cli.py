@@ -294,12 +294,12 @@ COMMANDS: list[tuple[tuple[str, ...], str | tuple[str, ...], dict[str, Any]]] = 
 @pytest.mark.parametrize(
     ("path", "arguments"), [("/models", ("list",)), ("/models/topics/versions", ("versions", "topics"))]
 )
-def test_lists_say_what_the_error_of_sets_counts(
-    command: Run, canned: Canned, path: str, arguments: tuple[str, ...]
-) -> None:
-    version = VERSION | {"metrics": {"test": {"error": 0.9, "symmetric_difference": 2.0}}}
+def test_lists_have_the_f1_of_sets(command: Run, canned: Canned, path: str, arguments: tuple[str, ...]) -> None:
+    version = VERSION | {"metrics": {"test": {"error": 0.9, "micro_f1": 0.4651, "symmetric_difference": 2.0}}}
     canned.answer(f"GET {path}", {"items": [version if "versions" in path else MODEL | {"latest": version}]})
-    assert "any label wrong or missing" in command("models", *arguments)[1]
+    shown = command("models", *arguments)[1]
+    assert "test error or micro F1" in shown
+    assert "F1 0.465" in shown
 
 
 @pytest.mark.parametrize(("arguments", "shown", "_document"), COMMANDS)

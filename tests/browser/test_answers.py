@@ -43,7 +43,7 @@ def test_labels_are_called_as_their_vocabulary_names_them(page: Any, service: Se
     page.get_by_role("button", name="Predict").click()
     answer = page.locator("#answer")
     answer.get_by_role("heading", name="Fruits").wait_for()
-    assert answer.locator(".answers .name").first.inner_text() == "Fruits fruit"
+    assert answer.locator(".answers .name").first.text_content() == "Fruits fruit"
     assert answer.locator(".answers .name").nth(1).inner_text() in ("vegetable", "water")
     assert answer.get_by_text("Margin of Fruits over").count() == 1
 
@@ -175,7 +175,7 @@ def test_labels_whose_share_has_moved_are_called_as_their_vocabulary_names_them(
     page.goto(f"{service.url}/models/sure-foods/versions/1")
     rows = page.locator("#drift").get_by_role("rowheader")
     rows.filter(has_text="Waters water").wait_for()
-    assert set(rows.all_inner_texts()) <= {"Waters water", "fruit", "vegetable"}
+    assert set(rows.all_text_contents()) <= {"Waters water", "fruit", "vegetable"}
 
 
 def test_a_row_of_a_table_with_several_texts_is_asked_with_all_of_them(

@@ -36,9 +36,13 @@ def test_a_version_adopts_an_edition_and_a_model_is_described(
     client.datasets.upload(rows, "handicrafts").wait()
     client.hierarchies.upload(_vocabulary(tmp_path / "first.ttl", NAMES), "handicrafts-1")
     client.hierarchies.upload(_vocabulary(tmp_path / "second.ttl", [*NAMES, "felting"]), "handicrafts-2")
+    (tmp_path / "other.csv").write_text("parent,child\nroot,engines\n")
+    client.hierarchies.upload(tmp_path / "other.csv", "engineering")
     client.train("handicrafts", "indexer", "subjects", hierarchy="handicrafts-1").wait()
     page.goto(f"{service.url}/models/indexer/versions/1")
     form = page.locator("#adopt")
+    # only vocabularies that have concepts of this one
+    assert form.locator("option").all_inner_texts() == ["handicrafts-2"]
     form.get_by_label("Adopt an edition of the vocabulary").select_option("handicrafts-2")
     form.get_by_role("button", name="Adopt").click()
     page.get_by_role("link", name="Version 2 of indexer").click()

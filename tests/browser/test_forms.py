@@ -29,6 +29,30 @@ def test_the_form_tells_how_long_a_training_takes_or_that_this_is_not_known(page
     assert estimate.inner_text() == "No time estimate: this method has not been trained on this dataset yet."
 
 
+def test_a_wrong_name_of_a_model_is_explained_while_it_is_typed(page: Any, service: Service) -> None:
+    page.goto(f"{service.url}/train?dataset=foods")
+    estimate = page.locator("#estimate")
+    estimate.get_by_text("Estimated:").wait_for()
+    page.get_by_label("Model", exact=True).fill("double click/ä")
+    estimate.get_by_text("Model: Letters, digits, dots, dashes and underscores.").wait_for()
+    page.get_by_label("Model", exact=True).fill("double-click")
+    estimate.get_by_text("Estimated:").wait_for()
+
+
+def test_the_fields_that_say_how_a_file_is_read_are_shown_where_it_cannot_be_read(
+    page: Any, service: Service, tmp_path: Path
+) -> None:
+    (tmp_path / "old.csv").write_bytes("label,text\na,Grün\n".encode("latin-1"))
+    page.goto(f"{service.url}/datasets")
+    encoding = page.get_by_label("Encoding", exact=True)
+    assert not encoding.is_visible()
+    page.get_by_role("link", name="Upload").click()
+    page.get_by_label("Drop a file here").set_input_files(tmp_path / "old.csv")
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.get_by_text("set encoding, for example to windows-1252").wait_for()
+    assert encoding.is_visible()
+
+
 def test_trials_that_are_all_alike_are_drawn_in_the_middle_of_their_chart(
     page: Any, client: Client, service: Service
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +33,27 @@ def test_nothing_is_scrolled_sideways(opened: Callable[..., Any], client: Client
         page.wait_for_load_state("networkidle" if path != "/" else "load")
         page.evaluate(OPEN)
         assert page.evaluate(SIDEWAYS) == [], path
+
+
+def test_long_names_in_a_tree_are_beside_their_buttons_and_long_ids_are_cut_at_the_beginning(
+    opened: Callable[..., Any], client: Client, service: Service, tmp_path: Path
+) -> None:
+    top, below = "https://example.org/vocabulary/of/many/crafts/c1", "https://example.org/vocabulary/of/many/crafts/c2"
+    names = f"{top},Crafts that people have practised in villages since the middle ages", f"{below},Pottery"
+    (tmp_path / "long.csv").write_text(f"parent,child,name\nroot,{names[0]}\n{top},{names[1]}\n")
+    client.hierarchies.upload(tmp_path / "long.csv", "long-names", name_field="name")
+    page = signed_in(opened(390), service.url, service.key)
+    page.goto(f"{service.url}/hierarchies/long-names")
+    node = page.locator("#tree .node").first
+    button, name = node.get_by_role("button").bounding_box(), node.locator(".name").bounding_box()
+    assert name["y"] < button["y"] + button["height"]
+    assert name["x"] > button["x"]
+    assert page.evaluate(SIDEWAYS) == []
+    id = node.locator(".id bdi")
+    # the id goes beyond its frame on the left
+    frame, whole = node.locator(".id").bounding_box(), id.bounding_box()
+    assert whole["width"] > frame["width"]
+    assert whole["x"] < frame["x"]
 
 
 def test_a_formula_breaks_into_lines(opened: Callable[..., Any], service: Service) -> None:

@@ -26,6 +26,11 @@ NEXT = """(before) => {
 }"""
 
 
+def values(buttons: Any) -> list[str]:
+    """The labels of buttons."""
+    return [*buttons.evaluate_all("all => all.map((each) => each.value)")]
+
+
 @pytest.fixture(scope="module")
 def model(service: Service, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model of five occupations, whose labels have names and a place in a tree."""
@@ -82,7 +87,7 @@ def test_fifty_rows_are_coded_by_the_keyboard_alone(
         page.wait_for_function("before => document.getElementById('row-text').textContent !== before", arg=before)
         before = page.locator("#row-text").inner_text()
         title, row = before.split()[0], int(before.split()[-1])
-        offered = page.locator("#choices .code").all_inner_texts()
+        offered = values(page.locator("#choices button"))
         expected[row] = right[title]
         if at == 7:  # undone, and decided once more
             page.keyboard.press("1")
@@ -131,8 +136,8 @@ def test_sets_are_corrected_by_the_keyboard_alone(
     expected: dict[str | None, set[str]] = {}
     for at in range(3):
         text = page.locator("#row-text").inner_text()
-        labels = page.locator("#choices .code").all_inner_texts()
-        on = page.locator("#choices [aria-pressed=true] .code").all_inner_texts()
+        labels = values(page.locator("#choices button"))
+        on = values(page.locator("#choices [aria-pressed=true]"))
         assert labels[: len(on)] == on
         if at == 0:  # one goes, one comes by its name, and all is undone and done again
             page.keyboard.press("1")
@@ -145,7 +150,7 @@ def test_sets_are_corrected_by_the_keyboard_alone(
             page.keyboard.press("u")
             page.wait_for_function("text => document.getElementById('row-text').textContent === text", arg=text)
             on = [*(on[1:] if on else labels[:1]), "0410"]
-            assert page.locator("#choices [aria-pressed=true] .code").all_inner_texts() == on
+            assert values(page.locator("#choices [aria-pressed=true]")) == on
         if at == 1:  # the empty set
             for place, label in enumerate(labels, 1):
                 if label in on:
@@ -161,6 +166,20 @@ def test_sets_are_corrected_by_the_keyboard_alone(
     found = client.reviews.get("sets").measured_precision
     assert found is not None
     assert (found.of, found.n_added) == ("decided_rows", 1)
+
+
+def test_names_come_first_and_whole_on_a_narrow_screen(
+    opened: Callable[..., Any], service: Service, make_queue: Callable[..., Any]
+) -> None:
+    make_queue("narrow", 6)
+    page = signed_in(opened(390), service.url, service.key)
+    page.goto(f"{service.url}/reviews/narrow")
+    choice = page.locator("#choices .label").first
+    page.locator("#choices .id").first.wait_for()
+    name, code = choice.inner_text().split("\n")[:2]
+    assert NAMES[code.strip()] == name.strip()
+    assert choice.bounding_box()["width"] > 100
+    assert choice.locator("small").first.bounding_box()["y"] > choice.bounding_box()["y"]
 
 
 def test_two_people_in_two_browsers_meet_no_row_twice(

@@ -49,6 +49,35 @@ def test_a_wrong_label_is_corrected_and_the_model_trained_again(
     assert client.datasets.get("torn").n_rows == 36
 
 
+def test_concepts_have_their_names_in_the_matrix_the_errors_and_the_terms(
+    page: Any, client: Client, service: Service, tmp_path: Path
+) -> None:
+    rows = ["loaf,https://x.org/c1", "pot,https://x.org/c2"] * 12 + ["loaf,https://x.org/c2"] * 9
+    rows += ["yarn,https://x.org/c3", "pot,https://x.org/c3"] * 6
+    (tmp_path / "named.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    tree = "parent,child,name\nroot,https://x.org/c1,Baking\nroot,https://x.org/c2,Pottery\nroot,https://x.org/c3,\n"
+    (tmp_path / "names.csv").write_text(tree)
+    client.datasets.upload(tmp_path / "named.csv", "named").wait()
+    client.hierarchies.upload(tmp_path / "names.csv", "named", name_field="name")
+    client.train("named", "named", "weston_watkins", hierarchy="named").wait()
+    client.evaluate("named", "named", part="all", resamples=0).wait()
+    page.goto(f"{service.url}/models/named/versions/1")
+    heads = page.locator("#matrix thead button")
+    heads.first.wait_for()
+    assert set(heads.all_inner_texts()) == {"Baking", "Pottery", "https://x.org/c3"}
+    heads.get_by_text("Pottery").click()
+    page.locator("#matrix [data-said]", has_text="confused classes with Pottery").wait_for()
+    error = page.locator("#mistakes li", has_text="labelled Pottery").first
+    assert "Baking https://x.org/c1" in " ".join(error.inner_text().split())
+    field = error.get_by_label("Label", exact=True)
+    assert field.input_value() == "https://x.org/c2"
+    assert error.locator(".field small").inner_text() == "Pottery"
+    error.get_by_role("button", name="Prediction is correct").click()
+    assert error.locator(".field small").inner_text() == "Baking"
+    page.locator("#labels").get_by_role("button", name="Baking").click()
+    page.locator("#terms").get_by_role("columnheader", name="For Baking").wait_for()
+
+
 def test_terms_of_a_class_are_shown_where_its_name_is_pressed(page: Any, service: Service) -> None:
     page.goto(f"{service.url}/models/foods/versions/2")
     page.locator("#labels").get_by_role("button", name="water").click()

@@ -27,6 +27,7 @@ from app.formats.hierarchies.source import (
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
 from app.hierarchies.schemas import HierarchyOptions
+from app.plurals import counted
 from app.values import normalized
 from solvers.labels.taxonomy import ROOT
 
@@ -133,7 +134,7 @@ def _filled(text: str, layout: _Layout, edges: Edges) -> list[tuple[int, list[st
         if line <= layout.line or not any(cell.strip() for cell in row):
             continue
         if any(cell.strip() for cell in row[width:]):
-            edges.fault(line, f"{len(row)} cells, expected {width} as in the header")
+            edges.fault(line, f"{counted(len(row), 'cell')}, expected {width} as in the header")
         else:
             found.append((line, row + [""] * (width - len(row))))
     return found

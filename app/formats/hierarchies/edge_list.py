@@ -28,6 +28,7 @@ from app.formats.hierarchies.source import (
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.table import row_error, shorten
 from app.hierarchies.schemas import HierarchyOptions
+from app.plurals import counted
 from app.values import normalized
 from solvers.labels.taxonomy import ROOT
 
@@ -70,7 +71,7 @@ def parse_edge_list(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vo
         if line <= layout.line or not any(cell.strip() for cell in row):
             continue
         if len(row) < layout.width or any(cell.strip() for cell in row[layout.n_cells :]):
-            edges.fault(line, f"{len(row)} cells, expected {layout.width} as in the header")
+            edges.fault(line, f"{counted(len(row), 'cell')}, expected {layout.width} as in the header")
             continue
         name = normalized(row[layout.label])
         if layout.of_annif:

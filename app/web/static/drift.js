@@ -20,7 +20,7 @@ function bins(edges) {
 function moved(labels) {
   const body = card.querySelector("tbody");
   const names = namesOf(labels);
-  body.replaceChildren(...labels.slice(0, MOST_MOVED).map((at) => element("tr", {}, element("th", { scope: "row", class: "name" }, ...titled(at.label, names)), element("td", { class: "number" }, percent(at.expected)), element("td", { class: "number" }, percent(at.found)))));
+  body.replaceChildren(...labels.slice(0, MOST_MOVED).map((at) => element("tr", {}, element("th", { scope: "row", class: "name" }, ...titled(at.label, names.get(at.label))), element("td", { class: "number" }, percent(at.expected)), element("td", { class: "number" }, percent(at.found)))));
   body.closest(".scroll").hidden = labels.length === 0;
 }
 

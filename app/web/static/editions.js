@@ -1,6 +1,7 @@
 // The differences between two editions of a vocabulary, by label.
 
 import { get } from "./api.js";
+import { named, titled } from "./names.js";
 import { element, faults, number } from "./words.js";
 
 const card = document.getElementById("changes");
@@ -8,7 +9,7 @@ const form = card.querySelector("form");
 const said = card.querySelector("[data-said]");
 const AT_ONCE = 100;
 
-const called = (names) => Object.values(names ?? {})[0] ?? "";
+const called = (names) => named(names ?? {}) ?? "";
 
 function words(each) {
   if (each.change === "moved") return `from ${each.parent_before ?? "the root"} to ${each.parent ?? "the root"}`;
@@ -19,7 +20,7 @@ function words(each) {
 }
 
 function row(each) {
-  return element("tr", {}, element("td", {}, each.change), element("th", { scope: "row", class: "name" }, each.label, called(each.names) && called(each.names) !== each.label ? element("small", { class: "muted" }, ` ${called(each.names)}`) : null), element("td", { class: "name" }, words(each)));
+  return element("tr", {}, element("td", {}, each.change), element("th", { scope: "row", class: "name" }, ...titled(each.label, called(each.names))), element("td", { class: "name" }, words(each)));
 }
 
 async function show(offset, body) {

@@ -1,6 +1,7 @@
 // A field that finds labels by words of their names while a person types: arrow keys and Enter choose one.
 
 import { get } from "./api.js";
+import { titled } from "./names.js";
 import { element, faults, number } from "./words.js";
 
 const MOST = 12;
@@ -52,14 +53,14 @@ export function labelSearch({ queue, language, choose, leave }) {
     try {
       const { labels, n_labels: total } = await get(`${queue}/labels?limit=${MOST}&${language}&search=${encodeURIComponent(text)}`);
       if (mine !== newest) return;
-      const found = labels.map((each, at) => option(at, each.label, [element("span", { class: "code" }, each.label), each.name && each.name !== each.label ? element("span", {}, ` ${each.name}`) : null, each.path.length ? element("small", {}, each.path.join(" › ")) : null], each));
-      if (!labels.some((each) => each.label === text)) found.push(option(labels.length, text, [element("span", { class: "muted" }, "New label "), element("span", { class: "code" }, text)]));
+      const found = labels.map((each, at) => option(at, each.label, [...titled(each.label, each.name), each.path.length ? element("small", { class: "path" }, each.path.join(" › ")) : null], each));
+      if (!labels.some((each) => each.label === text)) found.push(option(labels.length, text, [element("span", { class: "muted" }, "New label "), element("strong", {}, text)]));
       show(found);
       count.textContent = total > labels.length ? `${number(labels.length)} of ${number(total)} labels` : total ? `${number(total)} ${total === 1 ? "label" : "labels"}` : "No label matches.";
     } catch (error) {
       if (mine !== newest) return;
       // without the model's labels, what is typed can be a label all the same
-      show([option(0, text, [element("span", { class: "muted" }, "New label "), element("span", { class: "code" }, text)])]);
+      show([option(0, text, [element("span", { class: "muted" }, "New label "), element("strong", {}, text)])]);
       count.replaceChildren(faults(error));
     }
   }

@@ -1,6 +1,7 @@
 // The confusion matrix of an evaluation: a window of the classes that are confused, sorted, moved, and drawn around one.
 
 import { get } from "./api.js";
+import { namesOf, shortId } from "./names.js";
 import { element, faults, number } from "./words.js";
 
 // as many as an evaluation keeps of a level, now and in earlier versions
@@ -9,7 +10,7 @@ const card = document.getElementById("matrix");
 const table = card.querySelector("table");
 const said = card.querySelector("[data-said]");
 const form = card.querySelector("form");
-const named = { pairs: [], labels: new Map() };
+const named = { pairs: [], labels: new Map(), names: new Map() };
 let offset = 0;
 let around = null;
 
@@ -28,21 +29,23 @@ function byErrors(pairs) {
   return byPairs(pairs).sort((a, b) => errors.get(b) - errors.get(a));
 }
 
-const orders = { pairs: byPairs, errors: byErrors, name: (pairs) => byPairs(pairs).sort((a, b) => a.localeCompare(b)) };
+const orders = { pairs: byPairs, errors: byErrors, name: (pairs) => byPairs(pairs).sort((a, b) => called(a).localeCompare(called(b))) };
 
 function classes() {
   const near = around === null ? named.pairs : named.pairs.filter((pair) => pair.true === around || pair.predicted === around);
   return orders[form.elements.order.value](near);
 }
 
+const called = (label) => named.names.get(label) ?? label;
+
 function heading(label, scope) {
-  const button = element("button", { type: "button", class: "link", title: label, "aria-pressed": String(label === around) }, label);
+  const button = element("button", { type: "button", class: "link", value: label, title: called(label) === label ? label : `${called(label)}, ${label}`, "aria-pressed": String(label === around) }, called(label) === label && label.includes("://") ? shortId(label) : called(label));
   button.addEventListener("click", () => {
     around = label === around ? null : label;
     offset = 0;
     show();
     // the pressed button was replaced by a new one, perhaps in another place
-    [...table.querySelectorAll(`th[scope="${scope}"] button`)].find((each) => each.title === label)?.focus();
+    [...table.querySelectorAll(`th[scope="${scope}"] button`)].find((each) => each.value === label)?.focus();
   });
   return element("th", { scope }, button);
 }
@@ -51,7 +54,7 @@ function cell(true_, predicted, counts) {
   const { support, right } = named.labels.get(true_);
   const n = true_ === predicted ? right : counts.get(key(true_, predicted));
   if (!n) return element("td");
-  const made = element("td", { class: true_ === predicted ? "number right" : "number wrong", title: `${true_}, predicted as ${predicted}: ${number(n)} of ${number(support)} rows` }, number(n));
+  const made = element("td", { class: true_ === predicted ? "number right" : "number wrong", title: `${called(true_)}, predicted as ${called(predicted)}: ${number(n)} of ${number(support)} rows` }, number(n));
   made.style.setProperty("--share", Math.sqrt(Math.min(1, n / support)).toFixed(3));
   return made;
 }
@@ -67,7 +70,7 @@ function show() {
   const [before, next] = card.querySelectorAll("[data-move]");
   before.disabled = offset === 0;
   next.disabled = offset + n >= all.length;
-  const parts = all.length ? [`Classes ${number(offset + 1)} to ${number(offset + shown.length)} of ${number(all.length)} confused classes${around === null ? "" : ` with ${around}`}.`] : ["No confused classes."];
+  const parts = all.length ? [`Classes ${number(offset + 1)} to ${number(offset + shown.length)} of ${number(all.length)} confused classes${around === null ? "" : ` with ${called(around)}`}.`] : ["No confused classes."];
   if (KEPT.includes(named.pairs.length)) {
     const least = named.pairs.at(-1).n_rows;
     parts.push(`The ${number(named.pairs.length)} most frequent pairs are shown. An empty cell may hide ${least === 1 ? "a row" : `up to ${number(least)} rows`}.`);
@@ -82,6 +85,7 @@ async function load() {
     const found = await get(`/evaluations/${card.dataset.id}/confusions?limit=1000&level=${form.elements.level.value}`);
     named.pairs = found.pairs;
     named.labels = new Map(found.labels.map((each) => [each.label, each]));
+    named.names = namesOf(found.labels);
     around = null;
     offset = 0;
     show();

@@ -2,6 +2,7 @@
 // or to be deleted; all changes are sent together.
 
 import { call, get } from "./api.js";
+import { named, namesBelow, titled } from "./names.js";
 import { element, faults, number, percent } from "./words.js";
 
 const card = document.getElementById("mistakes");
@@ -16,7 +17,9 @@ let dataset = null;
 let version = null;
 let offset = 0;
 
-const joined = (labels) => labels.join(", ") || "none";
+// what labels are called
+let names = new Map();
+const joined = (labels) => element("strong", {}, ...(labels.length ? labels.flatMap((label, at) => [at ? ", " : "", ...titled(label, names.get(label))]) : ["none"]));
 
 // What both sources say in the same words.
 function read(found) {
@@ -80,7 +83,7 @@ function field(each) {
   const answered = element("button", { type: "button", class: "small" }, each.suggested === undefined ? "Prediction is correct" : "Suggestion is correct");
   answered.addEventListener("click", () => {
     input.value = each.answered.join("\n");
-    take();
+    input.dispatchEvent(new Event("input"));
   });
   const remove = element("button", { type: "button", class: "small", "aria-pressed": Boolean(changed.get(each.row)?.delete) }, "Delete");
   const pressed = (on) => {
@@ -98,14 +101,14 @@ function field(each) {
       changes();
     }
   });
-  return element("div", { class: "right" }, element("div", { class: "field" }, element("label", { for: name }, sets ? "Labels, one per line" : "Label"), input), answered, remove);
+  return element("div", { class: "right" }, element("div", { class: "field" }, element("label", { for: name }, sets ? "Labels, one per line" : "Label"), input, namesBelow(input, names)), answered, remove);
 }
 
 function item(each) {
-  const summary = element("p", { class: "small" }, element("span", { class: "muted" }, `Row ${number(each.row)}: labelled `), element("strong", {}, joined(each.labels)),
-    each.corrected ? element("span", { class: "badge good" }, `corrected: ${joined(each.corrected)}`) : null,
+  const summary = element("p", { class: "small" }, element("span", { class: "muted" }, `Row ${number(each.row)}: labelled `), joined(each.labels),
+    each.corrected ? element("span", { class: "badge good" }, "corrected: ", joined(each.corrected)) : null,
     each.deleted ? element("span", { class: "badge" }, "deleted") : null,
-    element("span", { class: "muted" }, each.suggested === undefined ? ", answered " : ", suggested "), element("strong", {}, joined(each.answered)), element("span", { class: "muted" }, ` ${sure(each)}`));
+    element("span", { class: "muted" }, each.suggested === undefined ? ", answered " : ", suggested "), joined(each.answered), element("span", { class: "muted" }, ` ${sure(each)}`));
   return element("li", {}, element("div", {}, summary, shown(each), ...evidence(each)), edits && !each.deleted ? field(each) : null);
 }
 
@@ -113,6 +116,7 @@ async function load() {
   try {
     const found = read(await get(`${source}?offset=${offset}&limit=${AT_ONCE}`));
     ({ dataset, dataset_version: version } = found);
+    names = new Map(Object.entries(found.names ?? {}).map(([label, each]) => [label, named(each)]));
     list.replaceChildren(...found.rows.map(item));
     list.start = offset + 1;
     const [before, next] = card.querySelectorAll("[data-move]");

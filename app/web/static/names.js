@@ -16,13 +16,28 @@ export function inBrowsers(names) {
   return undefined;
 }
 
+// The name in a language of the browser, else the English one, else the first.
+export const named = (names) => inBrowsers(names) ?? names.en ?? Object.values(names)[0];
+
 // What labels are called, of those that have names.
 export function namesOf(labels) {
-  const named = labels.filter((each) => each.names && Object.keys(each.names).length);
-  return new Map(named.map(({ label, names }) => [label, inBrowsers(names) ?? names.en ?? Object.values(names)[0]]));
+  const known = labels.filter((each) => each.names && Object.keys(each.names).length);
+  return new Map(known.map(({ label, names }) => [label, named(names)]));
 }
 
-// A label's name for people, with its id beside it.
-export function titled(label, names) {
-  return names.has(label) && names.get(label) !== label ? [names.get(label), element("small", { class: "muted" }, ` ${label}`)] : [label];
+// An id in the room that there is: where it is too long, its beginning is cut.
+export const shortId = (id) => element("span", { class: "id", title: id }, element("span", {}, element("bdi", {}, id)));
+
+// A label as people read it: its name, then its id, small; the macro `titled` of parts.html writes the same. Without a name, the label.
+export function titled(label, name) {
+  return name && name !== label ? [name, " ", element("small", { class: "muted" }, shortId(label))] : [label];
+}
+
+// Below a field of labels, one per line: the names of those in it.
+export function namesBelow(field, names) {
+  const said = element("small", { role: "status" });
+  const show = () => { said.textContent = field.value.split("\n").map((line) => names.get(line.trim())).filter(Boolean).join(", "); };
+  field.addEventListener("input", show);
+  show();
+  return said;
 }

@@ -20,7 +20,7 @@ function instance() {
 function bars(top, names) {
   const sure = top.every((each) => Number.isFinite(each.probability));
   return element("ol", { class: "answers" }, ...top.map((each) => element("li", {},
-    element("span", { class: "name" }, ...titled(each.label, names)),
+    element("span", { class: "name" }, ...titled(each.label, names.get(each.label))),
     element("span", { class: "number" }, sure ? percent(each.probability) : `score ${number(each.score)}`),
     sure ? element("progress", { max: "1", value: String(each.probability), "aria-label": `Probability of ${each.label}` }) : null)));
 }
@@ -56,7 +56,7 @@ function show(found, asked) {
   parts.push(bars(one.top, names));
   if (one.path) parts.push(steps(one.path, called));
   if (one.explanation?.length) parts.push(why(one.explanation, asked.text ?? null, called));
-  if (answer.dataset.corrects !== undefined) parts.push(correction(found, 0, asked));
+  if (answer.dataset.corrects !== undefined) parts.push(correction(found, 0, asked, names));
   parts.push(element("p", { class: "muted small" }, `Version ${found.version} of ${found.model}${one.text_language ? `; language of the text: ${one.text_language}` : ""}`));
   answer.replaceChildren(...parts);
   localStorage.setItem("tour", "done");

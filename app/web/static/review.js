@@ -2,6 +2,7 @@
 
 import { call, get } from "./api.js";
 import { labelSearch } from "./labelsearch.js";
+import { titled } from "./names.js";
 import { element, faults, number } from "./words.js";
 
 const desk = document.getElementById("review");
@@ -37,9 +38,7 @@ let counted = 0;
 const ends = () => Date.now() + MINUTES * 60_000;
 const language = `language=${encodeURIComponent(navigator.language)}`;
 
-const titled = (label, name) => [element("span", { class: "code" }, label), name && name !== label ? element("span", {}, name) : null];
-
-const inWords = (labels) => labels.join(", ") || "no label";
+const inWords = (labels) => labels.map((label) => known.get(label)?.name ?? label).join(", ") || "no label";
 
 const release = (rows) => call("POST", `${queue}/release`, { rows: rows.map((row) => row.row) }, {}, true).catch(() => {});
 
@@ -91,7 +90,7 @@ function offer(row) {
     const key = at < MOST_KEYS ? element("kbd", {}, String(at + 1)) : null;
     const shortcut = at < MOST_KEYS ? at + 1 : null;
     const name = element("span", { class: "label" }, ...titled(each.label, each.name ?? facts?.name), path);
-    const button = element("button", { type: "button", "aria-keyshortcuts": shortcut, "aria-pressed": sets ? String(each.on) : null }, key, name);
+    const button = element("button", { type: "button", value: each.label, "aria-keyshortcuts": shortcut, "aria-pressed": sets ? String(each.on) : null }, key, name);
     button.addEventListener("click", (event) => {
       pick(row, at);
       if (sets && event.detail) reading.focus({ preventScroll: true });  // after a click Enter confirms, after Tab it switches

@@ -1,6 +1,7 @@
 // The rows that a job suggests to label, and the review queue in which people label them.
 
 import { call, get } from "./api.js";
+import { titled } from "./names.js";
 import { element, faults, number, percent } from "./words.js";
 
 const card = document.getElementById("suggested");
@@ -13,7 +14,7 @@ let offset = 0;
 
 function likely(each) {
   const some = each.alternatives.slice(0, SHOWN_LABELS);
-  const lines = some.map(({ label, name, probability }) => element("div", {}, name ? `${label} ${name}` : label, Number.isFinite(probability) ? element("span", { class: "muted" }, ` ${percent(probability)}`) : null));
+  const lines = some.map(({ label, name, probability }) => element("div", {}, ...titled(label, name), Number.isFinite(probability) ? element("span", { class: "muted" }, ` ${percent(probability)}`) : null));
   return each.labels.length ? [...lines, element("div", { class: "muted small" }, `labelled ${each.labels.join(", ")}`)] : lines;
 }
 

@@ -7,6 +7,8 @@ const card = document.getElementById("terms");
 const field = card.querySelector("input");
 const said = card.querySelector("[data-said]");
 let asked = 0;
+// the choices of the field have the names of labels
+const called = (label) => [...card.querySelectorAll("option")].find((each) => each.value === label)?.label || label;
 
 function side(title, terms, most, kind) {
   const rows = terms.map((term) => {
@@ -24,7 +26,7 @@ async function show(label) {
     const found = await get(`${card.dataset.path}?label=${encodeURIComponent(label)}`);
     if (mine !== asked) return;
     const most = Math.max(...[...found.lifting, ...found.lowering].map((term) => Math.abs(term.weight)));
-    said.replaceChildren(element("div", { class: "grid" }, side(`For ${label}`, found.lifting, most, "lifts"), side(`Against ${label}`, found.lowering, most, "lowers")));
+    said.replaceChildren(element("div", { class: "grid" }, side(`For ${called(label)}`, found.lifting, most, "lifts"), side(`Against ${called(label)}`, found.lowering, most, "lowers")));
   } catch (error) {
     if (mine === asked) said.replaceChildren(faults(error));
   }

@@ -194,7 +194,12 @@ let waiting;
 function plan() {
   clearTimeout(waiting);
   waiting = setTimeout(async () => {
-    if (!form.checkValidity()) return;
+    const wrong = form.querySelector("input:invalid");
+    if (wrong) {
+      asked += 1;
+      estimate.textContent = wrong.validity.valueMissing ? "" : `${wrong.labels[0].textContent}: ${wrong.title || wrong.validationMessage}.`;
+      return;
+    }
     const mine = ++asked;
     try {
       const found = await call("POST", "/jobs/plan", request());
@@ -205,6 +210,7 @@ function plan() {
   }, 300);
 }
 form.addEventListener("change", plan);
+form.elements.model.addEventListener("input", plan);
 const editor = document.getElementById("recipe");
 editor.addEventListener("input", () => preview(features));
 // the preview is computed only while it is visible

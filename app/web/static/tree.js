@@ -1,7 +1,7 @@
 // A label tree, whose nodes are fetched when they are unfolded, and found by their names; with rows, or with F1 as a colour.
 
 import { get } from "./api.js";
-import { inBrowsers } from "./names.js";
+import { inBrowsers, named, shortId } from "./names.js";
 import { element, faults, number, percent } from "./words.js";
 
 const card = document.getElementById("tree");
@@ -26,8 +26,8 @@ const children = (parent, offset) => get(`/hierarchies/${id}/nodes?parent=${enco
 // What is said of a node: its name in the language that was chosen, rows, and how well it is distinguished from others.
 function facts(node) {
   const parts = [];
-  const called = node.names[language?.value] ?? Object.values(node.names)[0];
-  if (called && called !== node.name && !node.notation) parts.push(element("small", { class: "muted mono" }, node.name));
+  const called = node.names[language?.value] ?? named(node.names);
+  if (called && called !== node.name && !node.notation) parts.push(element("small", { class: "muted" }, shortId(node.name)));
   if (node.deprecated) parts.push(element("span", { class: "badge cancelling" }, node.replaced_by.length ? `use ${node.replaced_by.join(", ")}` : "deprecated"));
   if (node.n_rows !== null) parts.push(element("small", { class: "muted number" }, `${number(node.n_rows)} rows`));
   const found = measured.get(node.name);
@@ -43,9 +43,10 @@ function item(node) {
   const { called, parts } = facts(node);
   const notation = node.notation && node.notation !== called ? [element("small", { class: "muted mono" }, node.notation), " "] : [];
   const name = element("span", { class: "name" }, ...notation, called);
-  if (!node.n_children) return element("li", {}, element("div", { class: "node leaf" }, name, ...parts));
+  const said = (...more) => element("span", { class: "said" }, ...[name, ...more, ...parts].flatMap((part) => [part, " "]));
+  if (!node.n_children) return element("li", {}, element("div", { class: "node leaf" }, said()));
   const button = element("button", { class: "small", type: "button", "aria-expanded": "false", "aria-label": `Children of ${called}` }, "+");
-  const made = element("li", {}, element("div", { class: "node" }, button, name, element("small", { class: "muted number", title: "Children" }, `(${number(node.n_children)})`), ...parts));
+  const made = element("li", {}, element("div", { class: "node" }, button, said(element("small", { class: "muted number", title: "Children" }, `(${number(node.n_children)})`))));
   button.addEventListener("click", () => fold(button, made, node.name));
   return made;
 }
@@ -82,7 +83,7 @@ async function find(text) {
   said.textContent = n > nodes.length ? `${number(n)} found, the first ${nodes.length} shown` : `${number(n)} found`;
   roots.replaceChildren(...nodes.map((node) => {
     const made = item(node);
-    if (node.parent !== null) made.querySelector(".node").append(element("small", { class: "muted" }, `in ${node.parent}`));
+    if (node.parent !== null) made.querySelector(".said").append(element("small", { class: "muted" }, `in ${node.parent}`));
     return made;
   }));
 }

@@ -133,7 +133,7 @@ def test_a_viewer_learns_which_role_a_kind_of_job_needs(
 ) -> None:
     with TestClient(app, headers=bearer(secrets["viewer"])) as client:
         refused = problem(client.post("/api/v1/jobs", headers=JSON, content=body), 403, "forbidden")
-    assert refused["detail"] == f"This requires the {needed} role; the key's role is viewer."
+    assert refused["detail"] == f"This requires the {needed} role; your role is viewer."
 
 
 def test_secrets_are_in_no_line_of_the_log(

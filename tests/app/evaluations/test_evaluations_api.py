@@ -29,7 +29,10 @@ def test_confused_pairs_come_with_how_many_rows_their_labels_have(models: TestCl
     found = models.get(f"/api/v1/evaluations/{evaluate(models, model='torn', dataset='torn', part='all')}/confusions")
     assert found.json() == {
         "pairs": [{"level": 0, "true": "b", "predicted": "a", "n_rows": 6}],
-        "labels": [{"label": "b", "support": 6, "right": 0}, {"label": "a", "support": 12, "right": 12}],
+        "labels": [
+            {"label": "b", "support": 6, "right": 0, "names": {}},
+            {"label": "a", "support": 12, "right": 12, "names": {}},
+        ],
     }
 
 

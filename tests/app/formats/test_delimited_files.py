@@ -71,7 +71,7 @@ def test_another_encoding_is_never_guessed(tmp_path: Path) -> None:
     with pytest.raises(FormatError) as refused:
         read(tmp_path, "label;text\na;b\nGrün;c\n".encode("latin-1"))
     assert refused.value.errors[0].row == 3
-    assert "encoding=windows-1252" in refused.value.errors[0].detail
+    assert "set encoding, for example to windows-1252" in refused.value.errors[0].detail
     with pytest.raises(FormatError, match="encoding=utf-16"):
         read(tmp_path, "label;text\na;b\n".encode("utf-16"))
 

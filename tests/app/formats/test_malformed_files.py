@@ -166,7 +166,7 @@ MALFORMED: list[tuple[str, bytes, int, str | None, str]] = [
     ("tsv", b"label,text\na,b\n", 1, None, "did you mean delimiter=comma?"),
     ("tsv", b"fish\t<http://a> <http://b>\n", 1, None, "is it an Annif corpus, which has no header?"),
     ("tsv", b"label\tx\na\t1,5\n", 2, "x", "'1,5' is not a number"),
-    ("tsv", b"label\tx\na\n", 2, None, "1 cells, expected 2"),
+    ("tsv", b"label\tx\na\n", 2, None, "1 cell, expected 2"),
     ("jsonl", b"\n \n", 1, None, "only blank lines"),
     ("jsonl", b'{"label": "a", "text": "b"}\n{"label": "a"\n', 2, None, "not valid JSON at character"),
     ("jsonl", b'{"label": "a", "text": "b"}\n[1]\n', 2, None, "a list, expected an object"),

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.datasets.schemas import ImportOptions
+from app.formats.inference import DISTINCT, column_role
 from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 
@@ -282,3 +283,10 @@ def test_fifty_thousand_columns_are_told_by_their_values(tmp_path: Path) -> None
     parsed = parse(path, "csv", ImportOptions(infer_columns=True, missing="keep"))
     assert parsed.X is not None
     assert (parsed.X.shape, parsed.X.nnz) == ((2, n), 2 * n)
+
+
+def test_different_words_in_a_column_that_is_named_as_texts_are_texts() -> None:
+    trades, forms = ["baker", "miller", "driver"], ["Mr", "Mrs", "Mr"]
+    assert column_role("title", trades, ImportOptions(), "csv") == "text"
+    assert column_role("surname", trades, ImportOptions(), "csv") == DISTINCT
+    assert column_role("title", forms, ImportOptions(), "csv") == "category"

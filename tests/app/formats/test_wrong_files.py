@@ -69,7 +69,7 @@ WRONG: dict[str, tuple[bytes, str | None, dict[str, Any], int, str, str]] = {
         {},
         2,
         "not valid UTF-8",
-        "encoding=windows-1252",
+        "set encoding, for example to windows-1252",
     ),
     "UTF-16": ("label,text\na,b\n".encode("utf-16"), "csv", {}, 1, "byte order mark of UTF-16", "pass encoding=utf-16"),
     "bytes that are no text": (bytes(range(256)), "csv", {}, 1, "the file is not a text", "save the table as CSV"),

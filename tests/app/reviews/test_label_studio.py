@@ -265,7 +265,7 @@ def test_annotations_are_decisions_of_their_annotators(
     found = read(queue, file, [record for task in given for record in shape(task)])
     assert (found.n_rows, found.n_decided, found.n_unchanged, found.n_empty) == (6, 3, 0, 1)
     assert [(each.line, each.row, each.detail) for each in found.problems] == [
-        (4, 3, "no label or unambiguous name is 'zebra'; correct the decision, or allow new labels"),
+        (4, 3, "'zebra' is neither a label nor the name of exactly one; correct the decision, or allow new labels"),
         (5, 4, "the review has one label per row"),
     ]
     now = stored(queue)

@@ -150,7 +150,7 @@ def test_a_workbook_of_sets_is_edited_by_a_person_and_comes_back(queue: sessionm
     assert (found.n_rows, found.n_decided, found.n_unchanged, found.n_empty) == (12, 5, 0, 4)
     assert [(each.line, each.row) for each in found.problems] == [(9, unknown), (10, alone), (11, changed)]
     assert [each.detail.partition(";")[0] for each in found.problems] == [
-        "no label or unambiguous name is 'zebra'",
+        "'zebra' is neither a label nor the name of exactly one",
         "a comment without a decision is not stored",
         "the row was changed after the file was made",
     ]

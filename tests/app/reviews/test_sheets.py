@@ -107,7 +107,10 @@ def test_a_workbook_is_edited_by_a_person_and_comes_back(queue: sessionmaker[Ses
     assert (found.n_rows, found.n_decided, found.n_unchanged, found.n_empty) == (12, 4, 0, 2)
     why = {each.row: (each.line, each.detail) for each in found.problems}
     assert set(why) == {unknown, alone, foreign, spoilt, changed, taken}
-    assert why[unknown] == (6, "no label or unambiguous name is 'zebra'; correct the decision, or allow new labels")
+    assert why[unknown] == (
+        6,
+        "'zebra' is neither a label nor the name of exactly one; correct the decision, or allow new labels",
+    )
     assert why[alone][1].startswith("a comment without a decision")
     assert "another review" in why[foreign][1]
     assert "revision of the row was changed" in why[spoilt][1]

@@ -15,7 +15,7 @@ from asking import TestClient, bearer, problem
 from fastapi import FastAPI
 from jinja2 import FileSystemLoader
 from sqlalchemy import update
-from working import SPARSE, TEXTS, run, train, upload
+from working import SPARSE, TEXTS, evaluate, run, train, upload
 
 from app import main
 from app.hierarchies import examples
@@ -92,13 +92,49 @@ def test_a_row_of_a_table_is_shown_once(client: TestClient) -> None:
     assert client.get("/datasets/table").text.count("red and round") == 3
 
 
-def test_a_version_that_names_sets_says_what_its_error_is_and_has_the_micro_f1(models: TestClient) -> None:
+def test_f1_comes_first_on_pages_of_sets(models: TestClient) -> None:
     sets = b"a\t<fruit>\na b\t<fruit> <leaf>\nb\t<leaf>\n" * 6
     assert upload(models, "sets", sets, "annif")["state"] == "ready"
     assert train(models, "sets", "sets", solver="node_svm", text={"min_word_length": 1})["state"] == "succeeded"
     for model, has in (("sets", True), ("foods", False)):
         text = models.get(f"/models/{model}/versions/1").text
-        assert ("Micro F1" in text, "sets with any label wrong or missing" in text) == (has, has)
+        assert ("Micro F1" in text, "of the sets have a label wrong or missing" in text) == (has, has)
+        assert ("Test error" in text) != has
+        assert ("Test error or micro F1" in models.get(f"/models/{model}").text) == has
+    row = re.search(r"/models/sets.*?</tr>", models.get("/models").text, re.DOTALL)
+    assert row is not None
+    assert re.search(r"F1 (1|0\.\d{3})", row[0])
+
+
+def test_pages_of_a_version_name_its_concepts_in_the_language_of_the_browser(models: TestClient) -> None:
+    torn = [{"text": f"{word} thing", "label": f"http://x.org/{word}"} for word in ("loaf", "pot", "loaf") * 6]
+    torn += [{"text": "loaf thing", "label": "http://x.org/pot"}] * 9
+    upload(models, "crafts", b"".join(json.dumps(row).encode() + b"\n" for row in torn), "jsonl")
+    names = b"parent,child,name@en,name@de\nroot,http://x.org/loaf,Baking,Backen\nroot,http://x.org/pot,Pottery,\n"
+    made = models.post("/api/v1/hierarchies", params={"name": "flat", "format": "csv"}, content=names)
+    assert made.status_code == 201, made.text
+    assert train(models, "crafts", "crafts", hierarchy="flat")["state"] == "succeeded"
+    id = evaluate(models, model="crafts", dataset="crafts", part="all")
+    confused = models.get(f"/api/v1/evaluations/{id}/confusions").json()
+    assert {each["label"]: each["names"]["en"] for each in confused["labels"]} == {
+        "http://x.org/loaf": "Baking", "http://x.org/pot": "Pottery"
+    }  # fmt: skip
+    assert models.get(f"/api/v1/evaluations/{id}/mistakes").json()["names"]["http://x.org/pot"] == {"en": "Pottery"}
+    for asked, baking in (("de-AT,de;q=0.9,en;q=0.8", "Backen"), ("fi;q=0.5, en-GB", "Baking"), ("", "Baking")):
+        text = models.get("/models/crafts/versions/1", headers={"Accept-Language": asked}).text
+        for section in ("<h2>Most confused</h2>", "<h2>Classes</h2>"):
+            cells = text.split(section)[1].split("</table>")[0]
+            for name in (baking, "Pottery"):
+                assert f"{name} <small" in cells, (asked, section)
+    # a vocabulary without levels is counted, and not drawn as a tree
+    assert 'id="tree"' not in text
+    assert "2 labels without a tree" in text
+    weights = {"class_weight": {"http://x.org/pot": 10.0}}
+    assert train(models, "crafts", "crafts", hierarchy="flat", params=weights)["state"] == "succeeded"
+    evaluate(models, model="crafts", dataset="crafts", version=2, part="all")
+    compared = models.get("/models/crafts/compare?a=1&b=2").text
+    assert "Pottery <small" in compared
+    assert "Difference, points" in compared
 
 
 def test_a_version_without_a_regulariser_says_what_is_proved_of_it(models: TestClient) -> None:
