@@ -31,6 +31,7 @@ from app.predictions.first_answers import ReadAhead, load_loops_of
 from app.predictions.sure_answers import prepare
 from app.short_cache import Remembered
 from app.store import tables
+from app.store.buckets import StorageAway
 from app.store.db import reading
 from app.store.failures import FAILURES
 from app.store.files import Files, files
@@ -366,7 +367,8 @@ def load_version(session: Session, version: ModelVersion, *, measured: bool = Fa
     try:
         model, features, nbytes, details = load_folder(store, folder)
     except (ModelError, OSError, ValueError) as error:
-        raise Unavailable(f"The files of version {version.version} cannot be read.") from error
+        reason = f": {error.detail}" if isinstance(error, StorageAway) else "."
+        raise Unavailable(f"The files of version {version.version} cannot be read{reason}") from error
     read = _described(version, model, features, nbytes, details)
     return replace(read, measured=measured, languages=models.training_languages(session, version))
 
