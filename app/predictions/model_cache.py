@@ -223,8 +223,13 @@ class ModelCache:
         with gate:
             found = self._arriving.get(id)
             if found is None and id not in self._loaded:
-                with contextlib.suppress(ModelError, *FAILURES, ValueError), self._sessions() as session:
-                    found = self._opened(session, id)
+                try:
+                    with self._sessions() as session:
+                        found = self._opened(session, id)
+                except StorageAway:
+                    raise  # the whole version is in the same place
+                except (ModelError, *FAILURES, ValueError):
+                    pass
                 if found is not None:
                     self._arriving[id] = found
         return found

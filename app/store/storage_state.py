@@ -7,6 +7,7 @@ from app.config import settings
 from app.store.buckets import StorageAway
 from app.store.files import files
 
+# an answer is taken for true so long, and a fault, which may be mended at any time, a second
 _AGAIN_SECONDS, _JOINED_SECONDS, _SLOW_SECONDS = 30.0, 1.0, 10.0
 
 
@@ -37,7 +38,7 @@ class StorageState:
             return None
         with self._lock:
             thread, now = self._thread, time.monotonic()
-            if thread is None or (not thread.is_alive() and now - self._asked_at > _AGAIN_SECONDS):
+            if thread is None or (not thread.is_alive() and now - self._asked_at > self._keeps):
                 thread = self._thread = threading.Thread(target=self._ask, name="storage-state", daemon=True)
                 self._asked_at = now
                 thread.start()
@@ -47,6 +48,10 @@ class StorageState:
         if thread.is_alive() and waited > _SLOW_SECONDS:
             return f"The object storage has not answered for {waited:.0f} s."
         return self._fault
+
+    @property
+    def _keeps(self) -> float:
+        return _JOINED_SECONDS if self._fault is not None else _AGAIN_SECONDS
 
     def _ask(self) -> None:
         self._fault = storage_fault()

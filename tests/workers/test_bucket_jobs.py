@@ -29,7 +29,7 @@ from app.operation.backup import backup, restore
 from app.operation.database_copies import BackupError
 from app.operation.moving_files import MoveError, move_files
 from app.predictions import batch_predictions
-from app.predictions.model_cache import load_version
+from app.predictions.model_cache import ModelCache, load_version
 from app.predictions.schemas import BatchPredictRequest
 from app.store import db, storage_state
 from app.store.files import files
@@ -296,6 +296,10 @@ def test_requests_are_told_to_come_again_while_the_storage_is_away(
     _done(database, TRAIN)
     machine("second")
     bucket.spoil = lambda _method, _path: "expired"
+    asked = len(bucket.requests)
+    with pytest.raises(Unavailable, match="answered ExpiredToken"):
+        ModelCache(database, 1 << 30).get(("default", "m", None, None), rows_suffice=True)
+    assert len(bucket.requests) == asked + 1  # and not as often as there are ways to read a version
     with database() as session:
         with pytest.raises(Unavailable, match="cannot be read: The object storage answered ExpiredToken"):
             load_version(session, models.version(session, "m"))
