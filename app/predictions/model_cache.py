@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.datasets.statistics_schemas import LabelType
@@ -224,12 +225,11 @@ class ModelCache:
             found = self._arriving.get(id)
             if found is None and id not in self._loaded:
                 try:
-                    with self._sessions() as session:
+                    with contextlib.suppress(ModelError, SQLAlchemyError, ValueError), self._sessions() as session:
                         found = self._opened(session, id)
-                except StorageAway:
-                    raise  # the whole version is in the same place
-                except (ModelError, *FAILURES, ValueError):
-                    pass
+                except OSError as error:
+                    if isinstance(error, StorageAway):
+                        raise  # the whole version is in the same place
                 if found is not None:
                     self._arriving[id] = found
         return found

@@ -7,7 +7,7 @@ from app.config import settings
 from app.store.buckets import StorageAway
 from app.store.files import files
 
-# an answer is taken for true so long, and a fault, which may be mended at any time, a second
+# an answer holds for the first time, and a fault for the second, because someone may repair it at any moment
 _AGAIN_SECONDS, _JOINED_SECONDS, _SLOW_SECONDS = 30.0, 1.0, 10.0
 
 
