@@ -151,7 +151,8 @@ def ready(json: Json = False) -> None:
         print_json(found)
     else:
         rows = [("version", health.version), ("database", found.database), ("queue", found.queue)]
-        console(json).print(table(["service", client.url], [*rows, ("workers", found.workers)]))
+        rows += [("workers", found.workers), ("files", found.storage)]
+        console(json).print(table(["service", client.url], rows))
 
 
 @cli.command()

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from app.client import Client
 from app.plurals import counted
+from app.predictions.client import sparse_rows
 
 BATCH = 500
 
@@ -86,7 +87,7 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : sequence of str, a data frame of one column of texts, or matrix, shape (n_samples, n_features)
+        X : sequence of str, a data frame of one column of texts or of numbers, or matrix, shape (n_samples, n_features)
         y : sequence, shape (n_samples,), or list of lists, or indicator matrix, shape (n_samples, n_labels)
             Labels, or sets of labels. Predictions have the form of y, and labels their type.
 
@@ -200,7 +201,7 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _one_column(X: Any) -> Any:
-    """The texts of a series or of a data frame of one column; all else as it is."""
+    """The texts of a series or of a data frame of one column, the numbers of another; all else as it is."""
     if not hasattr(X, "iloc"):
         return X
     column = X if getattr(X, "ndim", 0) == 1 else (X.iloc[:, 0] if X.shape[1] == 1 else None)
@@ -210,7 +211,7 @@ def _one_column(X: Any) -> Any:
         raise ValueError(
             f"X has {X.shape[1]} columns, some of them texts; expected one column of texts, or only numbers"
         )
-    return X
+    return X.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _rows(X: Any) -> tuple[Any, bool]:
@@ -241,6 +242,4 @@ def _instances(X: Any, texts: bool) -> Iterator[dict[str, Any]]:
     if texts:
         yield from ({"text": text} for text in X)
         return
-    matrix = sp.csr_matrix(X, dtype=np.float64)
-    for begin, end in pairwise(matrix.indptr.tolist()):
-        yield {"indices": matrix.indices[begin:end].tolist(), "values": matrix.data[begin:end].tolist()}
+    yield from sparse_rows(sp.csr_matrix(X, dtype=np.float64))

@@ -24,6 +24,7 @@ from app.config import Settings, settings
 from app.errors import SettingsError
 from app.http.connections import DRAINING, Guard, GuardedProtocol
 from app.process_manager import address_of, passed_socket
+from app.store import buckets
 
 # descriptors for the database, models, files and what is accepted just now
 _RESERVED_DESCRIPTORS = 256
@@ -89,6 +90,7 @@ def main(
     if descriptor is None:
         _allow(host)
     configured = settings()
+    buckets.answer_soon()
     logs.configure(configured.log_level)
     logs.adopt_libraries(configured.log_level)
     sockets = [shared_socket(host, port)] if shared else None

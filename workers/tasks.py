@@ -19,6 +19,7 @@ from app.store import tables
 from app.store.buckets import StorageAway
 from app.store.db import DATABASE_AWAY, reading, sessions
 from app.store.queue import GENERAL
+from app.store.storage_state import storage_fault
 from workers.job_kinds import trial_rows
 from workers.job_kinds.adopting import adopt
 from workers.job_kinds.appending import append_rows
@@ -141,8 +142,14 @@ def _work(context: JobContext) -> str:
     if context.lease.kind != "trial":
         trial_rows.forget()
     try:
-        with job_memory.bounded(), compiling.noticed(context.compiling):
-            WORK[context.lease.kind](context)
+        try:
+            with job_memory.bounded(), compiling.noticed(context.compiling):
+                WORK[context.lease.kind](context)
+        except StorageAway as error:
+            reason = error.detail[: leases.MOST_REASON]
+            context.wait_out(reason, storage_fault)
+            context.give_back(reason)
+            return "waiting"
     except Fenced:
         raise
     except Drained:
@@ -150,7 +157,7 @@ def _work(context: JobContext) -> str:
         return "given back"
     except LeftToTrials:
         return "left to trials"
-    except (Waiting, StorageAway):
+    except Waiting:
         context.give_back(at_once=False)
         return "waiting"
     except Lost as error:

@@ -16,7 +16,7 @@ from app.formats.detection import declared_format
 from app.formats.table import FormatError
 from app.jobs import job_requests
 from app.jobs import wakeups as job_queue
-from app.models.row_kinds import with_columns_of_model
+from app.models.row_kinds import keep_columns, with_columns_of_model
 from app.schemas import Page
 from app.store import tables
 from app.store.db import db_now, new_id, reading, writing
@@ -159,6 +159,7 @@ def delete(session: Session, ref: str, force: bool = False) -> None:
         job_requests.refuse_in_use(
             session, "dataset", tables.Job.dataset_id, tables.ModelVersion.dataset_id, row.id, force
         )
+        keep_columns(session, row)
         _remove(session, row)
     files().delete(_folder(row.id))
 

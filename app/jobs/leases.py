@@ -23,6 +23,8 @@ from app.store.scope import Scope
 J = tables.Job
 log = structlog.get_logger("polymargin.engine")
 HeldState = Literal["running", "cancelling"]
+MOST_REASON = 255
+STOPPED = "its worker was stopped"
 HELD_STATES: tuple[HeldState, ...] = ("running", "cancelling")
 
 
@@ -295,7 +297,13 @@ def wait_for_trials(session: Session, lease: Lease, progress: dict[str, Any]) ->
     session.execute(_mine(lease).values(**free))
 
 
-def give_back(session: Session, lease: Lease) -> Literal["queued", "cancelled"]:
+def note_wait(session: Session, lease: Lease, reason: str) -> None:
+    """Say why the job waits, and will be queued again. Raises Fenced."""
+    with fenced(session, lease):
+        session.execute(_mine(lease).values(queued_again=reason))
+
+
+def give_back(session: Session, lease: Lease, reason: str = STOPPED) -> Literal["queued", "cancelled"]:
     """Let another worker go on with the job at once; that is no loss. Raises Fenced.
 
     A job that was being cancelled is cancelled instead.
@@ -304,7 +312,7 @@ def give_back(session: Session, lease: Lease) -> Literal["queued", "cancelled"]:
         if state == "cancelling":
             end(session, lease, "cancelled")
             return "cancelled"
-        _queue_again(session, lease, "its worker was stopped")
+        _queue_again(session, lease, reason)
         return "queued"
 
 

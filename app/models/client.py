@@ -172,7 +172,7 @@ class Models(Resource):
 
         Parameters
         ----------
-        instances : sequence, str, mapping, Series, DataFrame of pandas or polars, or Arrow table
+        instances : sequence, str, mapping, Series, DataFrame of pandas or polars, Arrow table, or sparse matrix
             One text, or one mapping, is one instance. Texts as plain str; ``{"text": ...}``,
             ``{"record": {column: value}}``, ``{"features": {name: value}}``, ``{"indices": ..., "values": ...}``; or
             dense rows, numpy arrays included. Of tables the columns are read that the model was trained on, and the
@@ -205,7 +205,8 @@ class Models(Resource):
         Raises
         ------
         ClientError
-            There are no rows, or a column or a text is missing.
+            There are no rows, or a column or a text is missing, or a number where the version was trained without
+            missing values.
         InvalidInputError
             An instance does not fit the model; ``errors`` says which and why.
         """

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.datasets import versions as dataset_versions
@@ -13,6 +14,7 @@ from app.models import service as models
 from app.store import tables
 from app.store.files import files
 
+V = tables.ModelVersion
 HELD = {"text": "texts", "sparse": "numbers", "table": "a table of several kinds of columns"}
 _ROLES = {"text": "texts", "number": "numbers", "category": "categories"}
 _OPTIONS = {"text": "text_columns", "number": "number_columns", "category": "category_columns"}
@@ -30,7 +32,7 @@ def require_same(
         return
     kinds = (str(trained.kind), str(dataset.kind))
     if kinds == ("table", "table"):
-        of_model = dataset_versions.find(session, trained.id, version.request.get("dataset_version") or 1)
+        of_model = dataset_versions.find(session, trained.id, _trained_on(version))
         faults = [] if of_model is None else list(_other_columns(of_model.statistics, rows.statistics))
     elif kinds[0] == kinds[1] or kinds == ("table", "sparse"):
         faults = []
@@ -51,11 +53,7 @@ def with_columns_of_model(session: Session, new: NewDataset) -> NewDataset:
     """The upload with the options by which the columns that ``for_model`` was trained on are read; raises NotFound."""
     if new.for_model is None:
         return new
-    version = models.version_row(session, new.for_model)
-    trained = None if version.dataset_id is None else session.get(tables.Dataset, version.dataset_id)
-    options: dict[str, Any] = {}
-    if trained is not None:
-        options = _columns_read(session, trained, version.request.get("dataset_version") or 1)
+    options = columns_read(session, models.version_row(session, new.for_model))
     given = new.model_dump(exclude_unset=True)
     if given.keys() & {"text_columns", "number_columns", "category_columns", "infer_columns"}:
         options = {name: options[name] for name in _CELL_OPTIONS if name in options}
@@ -64,7 +62,29 @@ def with_columns_of_model(session: Session, new: NewDataset) -> NewDataset:
     return NewDataset.model_validate(options | {"unlabelled": True} | given)
 
 
-def _columns_read(session: Session, trained: tables.Dataset, number: int) -> dict[str, Any]:
+def columns_read(session: Session, version: tables.ModelVersion) -> dict[str, Any]:
+    """The import options that read the columns of a version; none of one whose dataset an earlier release deleted."""
+    trained = None if version.dataset_id is None else session.get(tables.Dataset, version.dataset_id)
+    if trained is None:
+        return dict(version.columns or {})
+    return _columns_of(session, trained, _trained_on(version))
+
+
+def keep_columns(session: Session, dataset: tables.Dataset) -> None:
+    """Let the versions of a dataset keep what they read, in the transaction that deletes it."""
+    read: dict[int, dict[str, Any]] = {}
+    for version in session.scalars(select(V).where(V.dataset_id == dataset.id)):
+        number = _trained_on(version)
+        if number not in read:
+            read[number] = _columns_of(session, dataset, number)
+        version.columns = read[number]
+
+
+def _trained_on(version: tables.ModelVersion) -> int:
+    return version.request.get("dataset_version") or 1
+
+
+def _columns_of(session: Session, trained: tables.Dataset, number: int) -> dict[str, Any]:
     """The import options that read the columns of a dataset's version."""
     of_import = dataset_versions.options(session, [trained.id])[trained.id]
     found = {name: of_import[name] for name in _CELL_OPTIONS if name in of_import}

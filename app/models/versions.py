@@ -52,6 +52,7 @@ class Facts:
     copy_of: dict[str, Any] | None = None
     edition_of: dict[str, Any] | None = None
     refit: dict[str, Any] | None = None
+    columns: dict[str, Any] | None = None
 
 
 def add(session: Session, model: str, facts: Facts, metrics: Mapping[str, Mapping[str, float]]) -> int:

@@ -22,6 +22,7 @@ from app.store.db import db_now, reading, sessions
 from app.store.files import files
 from app.store.named_files import faults, named_folders
 from app.store.queue import reachable
+from app.store.storage_state import storage_fault
 
 State = Literal["ok", "warning", "fault"]
 MOST_CLOCK_SECONDS, LEAST_FREE, MOST_REPORTED = 2.0, 0.05, 20
@@ -109,12 +110,8 @@ def _home() -> Iterator[Finding]:
 def _storage() -> Iterator[Finding]:
     url = settings().files
     if url:
-        try:
-            files().now()  # writes, reads and removes an object
-        except StorageAway as error:
-            yield Finding("object storage", "fault", f"{url}: {error.detail}")
-        else:
-            yield Finding("object storage", "ok", url)
+        fault = storage_fault()
+        yield Finding("object storage", "fault" if fault else "ok", f"{url}: {fault}" if fault else url)
 
 
 def _database() -> Iterator[Finding]:

@@ -29,9 +29,10 @@ from app.operation import compile_ahead
 from app.operation.supervisor import Child, Supervisor, SupervisorError
 from app.process_manager import address_of, passed_socket
 from app.remote.transport import ADDRESS, SIGNED_IN
-from app.store import db
+from app.store import buckets, db
 from app.store.migrate import upgrade
 from app.store.privacy import keep_private
+from app.store.storage_state import storage_fault
 from app.version import VERSION
 
 # Linux takes 108 bytes with the closing zero, macOS 104.
@@ -58,6 +59,9 @@ def up(
     descriptor = passed_socket()
     for said in misspelt(os.environ):
         say(f"Note: {said}")
+    buckets.answer_soon()
+    if fault := storage_fault():
+        say(f"Warning: {settings().files}: {fault} Jobs wait until it can be used.")
     say("Starting: queue, worker, API")
     options: dict[str, Any] = {"verbose": verbose, "stopping": stopping, "shards": shards, "apis": apis}
     with serving(host, port, workers, say, descriptor=descriptor, **options) as service:

@@ -15,12 +15,16 @@ from app.operation.schemas import Readiness
 from app.store import tables
 from app.store.db import db_now, reading
 from app.store.queue import GENERAL, reachable
+from app.store.storage_state import STATE
 
 OK = "ok"
 
 
 def check(sessions: sessionmaker[Session]) -> Readiness:
-    """Ask the database, the queue and the workers now."""
+    """Ask the database, the queue and the workers now, and say what object storage answered last.
+
+    A service without its storage is ready: it answers by the models in memory.
+    """
     queue = OK if reachable() else "Redis does not answer"
     try:
         with sessions() as session:
@@ -28,7 +32,13 @@ def check(sessions: sessionmaker[Session]) -> Readiness:
         database = OK
     except SQLAlchemyError:
         database, workers = "the database does not answer", "unknown"
-    return Readiness(ready=database == queue == workers == OK, database=database, queue=queue, workers=workers)
+    return Readiness(
+        ready=database == queue == workers == OK,
+        database=database,
+        queue=queue,
+        workers=workers,
+        storage=STATE.fault() or OK,
+    )
 
 
 @dataclass(frozen=True)

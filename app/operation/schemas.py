@@ -21,6 +21,9 @@ class Readiness(BaseModel):
     database: str
     queue: str
     workers: str
+    storage: str = Field(
+        default="ok", description="ok, or why object storage cannot be used; models in memory answer nevertheless."
+    )
 
 
 class CurvePoint(BaseModel):
@@ -57,7 +60,7 @@ class Room(BaseModel):
 class Attention(BaseModel):
     """A problem that needs attention."""
 
-    kind: Literal["job_failed", "dataset_failed", "no_workers", "disk_full"]
+    kind: Literal["job_failed", "dataset_failed", "no_workers", "disk_full", "object_storage"]
     detail: str
     id: str | None = Field(default=None, description="Id of the job or dataset.")
     name: str | None = Field(default=None, description="Name of the job's model, or of the dataset.")

@@ -16,6 +16,7 @@ from app.operation.schemas import Attention, CurvePoint, Queue, Room, RunningJob
 from app.store import tables
 from app.store.db import db_now, reading
 from app.store.queue import GENERAL
+from app.store.storage_state import STATE
 from app.version import VERSION
 from solvers.core.memory import machine_bytes
 
@@ -105,6 +106,9 @@ def _shortages(queues: list[Queue], disk: Room) -> list[Attention]:
     if disk.free_bytes < _LEAST_FREE * disk.total_bytes:
         share = disk.free_bytes / disk.total_bytes
         found.append(Attention(kind="disk_full", detail=f"Only {share:.1%} of the data folder's disk is free."))
+    fault = STATE.fault()
+    if fault is not None:
+        found.append(Attention(kind="object_storage", detail=fault))
     return found
 
 

@@ -22,6 +22,7 @@ from app.predictions.schemas import MEDIA_TYPES, BatchPredictRequest, Prediction
 from app.predictions.service import limits
 from app.predictions.sure_answers import promise
 from app.store import tables
+from app.store.buckets import StorageRefused
 from app.store.db import reading
 from app.store.files import files
 from app.store.lookup import by_id, by_ref
@@ -170,10 +171,13 @@ def write_to_target(target: str, path: Path, sha256: str) -> None:
     Raises
     ------
     InvalidInput
-        The settings do not allow the address.
+        The settings do not allow the address, or the bucket does not exist or may not be written to.
     StorageAway
         The bucket does not answer.
     """
     require_target(target)
     bucket, key = object_of(target)
-    bucket.put(key, path, sha256)
+    try:
+        bucket.put(key, path, sha256)
+    except StorageRefused as error:
+        raise InvalidInput("the file cannot be written there", [Item(error.detail, "/target")]) from None

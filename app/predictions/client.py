@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any
 
 from pydantic import PrivateAttr
 
+from app.plurals import counted
 from app.predictions.schemas import AnsweredLabel, ModelInputs, Prediction, PredictResponse
 from app.remote.errors import ClientError
 from app.remote.tables import is_column, package_of, rows_of
@@ -63,12 +65,24 @@ def listed(instances: Instances) -> list[Any]:
     elif is_column(instances):
         column: Any = instances
         instances = column.to_list() if hasattr(column, "to_list") else column.to_pylist()
+    elif hasattr(instances, "tocsr"):
+        instances = list(sparse_rows(instances))
     found = [{"text": each} if isinstance(each, str) else each for each in instances]
     _require_some(found)
     absent = [number for number, each in enumerate(found) if each is None or _is_nan(each)]
     if absent:
         raise _absent(absent, "text")
     return found
+
+
+def sparse_rows(matrix: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a sparse matrix of scipy, shape (n_rows, n_features), as instances."""
+    rows = matrix.tocsr()
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    for begin, end in pairwise(rows.indptr.tolist()):
+        yield {"indices": rows.indices[begin:end].tolist(), "values": rows.data[begin:end].tolist()}
 
 
 def from_table(table: Any, reads: ModelInputs) -> list[Any]:
@@ -83,7 +97,8 @@ def from_table(table: Any, reads: ModelInputs) -> list[Any]:
     Raises
     ------
     ClientError
-        The table has no rows, a column is missing, or a text is.
+        The table has no rows, a column is missing, or a text or, where the version was trained without missing values,
+        a number is.
     """
     rows = rows_of(table)
     _require_some(rows)
@@ -106,12 +121,14 @@ def from_table(table: Any, reads: ModelInputs) -> list[Any]:
     if reads.instance == "features":
         wanted = reads.number_columns or columns
         _require_columns(reads, wanted, columns)
-        return [{"features": {name: row[name] for name in wanted if row[name] is not None}} for row in rows]
+        _require_numbers(reads, rows, wanted)
+        return [{"features": {name: row[name] for name in wanted}} for row in rows]
     if len(columns) != reads.n_numbers:
         raise ClientError(
             f"{_model(reads)} reads {reads.n_numbers} numbers without names, but the table has {len(columns)} columns: "
             "pass only the columns of numbers, in the order of the training file"
         )
+    _require_numbers(reads, rows, columns)
     return [list(row.values()) for row in rows]
 
 
@@ -138,6 +155,17 @@ def _require_columns(reads: ModelInputs, wanted: Sequence[str], columns: Sequenc
         f"{_model(reads)} reads the column {missing[0]!r}{more}, which the table does not have: {way}. Its columns are "
         f"{listed}."
     )
+
+
+def _require_numbers(reads: ModelInputs, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    found = [(number, name) for number, row in enumerate(rows) for name in columns if row[name] is None]
+    if found:
+        places = ", ".join(f"row {number} column {name!r}" for number, name in found[:5])
+        more = ", ..." if len(found) > 5 else ""
+        raise ClientError(
+            f"{counted(len(found), 'cell', 'has/have')} no number (None or NaN): {places}{more}, rows counted from 0. "
+            f"{_model(reads)} was trained without missing values: drop the rows with dropna, or fill the cells"
+        )
 
 
 def _absent(rows: Sequence[int], column: str) -> ClientError:

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from app.datasets import versions as dataset_versions
 from app.errors import InvalidInput, NotFound, PolymarginError
 from app.features.base import OF_TEXTS
 from app.features.names import list_widths
+from app.models.row_kinds import columns_read
 from app.predictions import sure_answers
 from app.predictions.inspection_schemas import ClassTerms, OutputCode, ThresholdCurve, ThresholdPoint, WeightedTerm
 from app.predictions.model_cache import LoadedModel, ModelCache
@@ -168,7 +168,7 @@ def read_columns(session: Session, loaded: LoadedModel, max_instances: int) -> M
     version, features = loaded.version, loaded.features
     found = ModelInputs(model=version.model, version=version.version, instance="features", max_instances=max_instances)
     if features.kind in OF_TEXTS:
-        return found.model_copy(update={"instance": "text", "text_columns": _text_columns(session, version.dataset)})
+        return found.model_copy(update={"instance": "text", "text_columns": _text_columns(session, version.id)})
     if features.columns is not None:
         columns = features.columns
         lists = list_widths(columns.numbers)
@@ -185,7 +185,7 @@ def read_columns(session: Session, loaded: LoadedModel, max_instances: int) -> M
     return found.model_copy(update={"number_columns": names if len(names) <= MOST_NAMED else []})
 
 
-def _text_columns(session: Session, dataset_id: str | None) -> list[str]:
-    if dataset_id is None or session.get(tables.Dataset, dataset_id) is None:
-        return []
-    return dataset_versions.options(session, [dataset_id])[dataset_id].get("text_columns") or ["text"]
+def _text_columns(session: Session, version_id: str) -> list[str]:
+    version = session.get(tables.ModelVersion, version_id)
+    found: list[str] = [] if version is None else columns_read(session, version).get("text_columns", [])
+    return found

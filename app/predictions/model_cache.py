@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from app.datasets.statistics_schemas import LabelType
@@ -31,6 +32,7 @@ from app.predictions.first_answers import ReadAhead, load_loops_of
 from app.predictions.sure_answers import prepare
 from app.short_cache import Remembered
 from app.store import tables
+from app.store.buckets import StorageAway
 from app.store.db import reading
 from app.store.failures import FAILURES
 from app.store.files import Files, files
@@ -222,8 +224,12 @@ class ModelCache:
         with gate:
             found = self._arriving.get(id)
             if found is None and id not in self._loaded:
-                with contextlib.suppress(ModelError, *FAILURES, ValueError), self._sessions() as session:
-                    found = self._opened(session, id)
+                try:
+                    with contextlib.suppress(ModelError, SQLAlchemyError, ValueError), self._sessions() as session:
+                        found = self._opened(session, id)
+                except OSError as error:
+                    if isinstance(error, StorageAway):
+                        raise  # the whole version is in the same place
                 if found is not None:
                     self._arriving[id] = found
         return found
@@ -366,7 +372,8 @@ def load_version(session: Session, version: ModelVersion, *, measured: bool = Fa
     try:
         model, features, nbytes, details = load_folder(store, folder)
     except (ModelError, OSError, ValueError) as error:
-        raise Unavailable(f"The files of version {version.version} cannot be read.") from error
+        reason = f": {error.detail}" if isinstance(error, StorageAway) else "."
+        raise Unavailable(f"The files of version {version.version} cannot be read{reason}") from error
     read = _described(version, model, features, nbytes, details)
     return replace(read, measured=measured, languages=models.training_languages(session, version))
 

@@ -342,7 +342,8 @@ class ModelInputs(BaseModel):
     )
     text_columns: list[str] = Field(
         default=[],
-        description="Columns of the text, joined by newlines. Empty for a version of texts whose dataset was deleted.",
+        description="Columns of the text, joined by newlines. Empty for a version of texts whose dataset an "
+        "earlier release deleted, or that was imported.",
     )
     number_columns: list[str] = Field(
         default=[], description="Columns of numbers, in order; empty if they have no names or are more than 10,000."

@@ -202,7 +202,11 @@ def _malformed(instance: Any) -> str | None:
             good = type(named) is dict and (
                 _NUMBERS.issuperset(map(type, named.values())) or all(map(_holds_numbers, named.values()))
             )
-            return None if good else "features is an object of numbers, or of lists of numbers"
+            if good:
+                return None
+            odd = [name for name, value in named.items() if not _holds_numbers(value)] if type(named) is dict else []
+            where = f", which feature '{shorten(odd[0])}' is not" if odd else ""
+            return f"features is an object of numbers, or of lists of numbers{where}"
         if fields == {"indices", "values"}:
             indices, values = instance["indices"], instance["values"]
             good = type(indices) is type(values) is list and {int}.issuperset(map(type, indices))

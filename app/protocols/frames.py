@@ -132,7 +132,7 @@ def _instance(kind: _Kind, columns: Sequence[str], row: Sequence[Any]) -> Any:
     if kind == "records":
         return {"record": dict(zip(columns, row, strict=True))}
     if kind == "named":
-        return {"features": {name: value for name, value in zip(columns, row, strict=True) if value is not None}}
+        return {"features": dict(zip(columns, row, strict=True))}
     if "text" in columns:
         return {"text": row[list(columns).index("text")]}
     if len(columns) != 1:

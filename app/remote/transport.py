@@ -344,17 +344,24 @@ class Resource:
 
 
 def _json(body: Any) -> bytes:
-    """A request's JSON; raises ClientError where it has a number that JSON cannot write."""
+    """A request's JSON; raises ClientError where it has a value that JSON cannot write."""
     try:
-        content = orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
-    except orjson.JSONEncodeError:
+        content = orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY, default=_listed)
+    except orjson.JSONEncodeError as error:
         _require_storable(body)
-        raise
+        raise ClientError(f"The request cannot be written: {error}") from None
     # NaN and infinities become null, which the service could only take for what was left out
     fault = next(_not_finite(body), None) if b"null" in content else None
     if fault is not None:
         raise ClientError("The request has a number that is not finite", [fault])
     return content
+
+
+def _listed(value: Any) -> Any:
+    """An array whose values are not side by side in memory, as a column or each second number of a row is."""
+    if not hasattr(value, "tolist"):
+        raise TypeError
+    return value.tolist()
 
 
 def _require_storable(value: Any, prefix: str = "") -> None:

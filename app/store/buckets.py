@@ -16,14 +16,30 @@ from app.store.files import MANIFEST
 from app.store.storage_counts import COUNTS
 from solvers.core.artefact_files import file_digest
 
+# how long a request to the storage may wait for a connection and for the next bytes, and how often it is repeated;
+# writing takes longer, as storage may answer only once it has put the parts of a large object together
+_PATIENT = {"reads": (5.0, 60.0, 6), "writes": (5.0, 60.0, 6)}
+_SOON = {"reads": (2.0, 4.0, 2), "writes": (2.0, 20.0, 2)}
+_limits = _PATIENT
 # of one folder at the same time
 TRANSFERS = 8
 # metadata of an object
 SHA256 = "sha256"
+_REFUSALS = ("NoSuchBucket", "AccessDenied", "403")
+
+
+def answer_soon() -> None:
+    """Let this process know after seconds, not minutes, that the storage does not answer: people wait for it."""
+    global _limits
+    _limits = _SOON
 
 
 class StorageAway(Unavailable, OSError):
     """Object storage does not answer, or refuses the credentials."""
+
+
+class StorageRefused(StorageAway):
+    """The bucket does not exist, or the credentials lack the rights; waiting does not change that."""
 
 
 class Bucket:
@@ -87,20 +103,20 @@ class Bucket:
         if sha256 is None:
             sha256 = self._head(path)["Metadata"].get(SHA256)
         with _answering(path):
-            self._client.download_file(self.name, self._prefix + path, str(target))
+            self._reader.download_file(self.name, self._prefix + path, str(target))
         if sha256 is not None and file_digest(target) != sha256:
             raise ValueError(f"{path} is damaged")
 
     def get_bytes(self, path: str) -> bytes:
         """The content of an object; raises FileNotFoundError."""
         with _answering(path):
-            found: bytes = self._client.get_object(Bucket=self.name, Key=self._prefix + path)["Body"].read()
+            found: bytes = self._reader.get_object(Bucket=self.name, Key=self._prefix + path)["Body"].read()
         return found
 
     def get_range(self, path: str, begin: int, end: int) -> bytes:
         """Bytes of an object from ``begin`` to before ``end`` or its end; raises FileNotFoundError."""
         with _answering(path):
-            answer = self._client.get_object(
+            answer = self._reader.get_object(
                 Bucket=self.name, Key=self._prefix + path, Range=f"bytes={begin}-{end - 1}"
             )
             found: bytes = answer["Body"].read()
@@ -109,7 +125,7 @@ class Bucket:
     def blocks(self, path: str, size: int) -> Iterator[bytes]:
         """The content of an object in blocks of ``size`` bytes; raises FileNotFoundError."""
         with _answering(path):
-            body = self._client.get_object(Bucket=self.name, Key=self._prefix + path)["Body"]
+            body = self._reader.get_object(Bucket=self.name, Key=self._prefix + path)["Body"]
             with contextlib.closing(body):
                 yield from body.iter_chunks(size)
 
@@ -137,7 +153,7 @@ class Bucket:
     def listed(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """Path, size in bytes and time of all objects below a folder."""
         with _answering():
-            pages = self._client.get_paginator("list_objects_v2")
+            pages = self._reader.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self.name, Prefix=self._below(folder)):
                 for each in page.get("Contents", ()):
                     path = each["Key"].removeprefix(self._prefix)
@@ -147,7 +163,7 @@ class Bucket:
         """Names of the files and folders directly in a folder, sorted."""
         found: set[str] = set()
         with _answering():
-            pages = self._client.get_paginator("list_objects_v2")
+            pages = self._reader.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self.name, Prefix=self._below(folder), Delimiter="/"):
                 found.update(each["Key"] for each in page.get("Contents", ()))
                 found.update(each["Prefix"].rstrip("/") for each in page.get("CommonPrefixes", ()))
@@ -166,24 +182,28 @@ class Bucket:
 
     def _head(self, path: str) -> dict[str, Any]:
         with _answering(path):
-            found: dict[str, Any] = self._client.head_object(Bucket=self.name, Key=self._prefix + path)
+            found: dict[str, Any] = self._reader.head_object(Bucket=self.name, Key=self._prefix + path)
         return found
 
     @property
     def _client(self) -> Any:
         # A client's connections do not survive a fork, and workers fork.
-        return _client(os.getpid(), self._endpoint)
+        return _client(os.getpid(), self._endpoint, *_limits["writes"])
+
+    @property
+    def _reader(self) -> Any:
+        return _client(os.getpid(), self._endpoint, *_limits["reads"])
 
 
-@lru_cache(maxsize=4)
-def _client(_pid: int, endpoint: str | None) -> Any:
+@lru_cache(maxsize=8)
+def _client(_pid: int, endpoint: str | None, connect_seconds: float, read_seconds: float, retries: int) -> Any:
     import boto3
     from botocore.config import Config
 
     config = Config(
-        retries={"mode": "standard", "max_attempts": 6},
-        connect_timeout=5,
-        read_timeout=60,
+        retries={"mode": "standard", "max_attempts": retries},
+        connect_timeout=connect_seconds,
+        read_timeout=read_seconds,
         max_pool_connections=4 * TRANSFERS,
         # what other servers than AWS understand
         request_checksum_calculation="when_required",
@@ -213,6 +233,10 @@ def _answering(path: str = "") -> Iterator[None]:
             raise FileNotFoundError(f"{path} is not in the bucket") from error
         if code in ("412", "PreconditionFailed", "ConditionalRequestConflict"):
             raise FileExistsError(f"{path} is in the bucket already") from error
+        if code in _REFUSALS:
+            raise StorageRefused(
+                f"The object storage answered {code}: check the bucket and its credentials."
+            ) from error
         raise StorageAway(
             f"The object storage answered {code}: check the bucket and its credentials, or retry later."
         ) from error

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.store.buckets import SHA256, StorageAway
+from app.store.buckets import SHA256, StorageAway, StorageRefused
 
 # of one request; a multiple of 256 KiB
 _READ_BYTES = 8 << 20
@@ -87,6 +87,10 @@ def _answering() -> Iterator[None]:
     try:
         yield
     except GoogleAPICallError as error:
+        if error.code in (401, 403, 404):
+            raise StorageRefused(
+                f"The object storage answered {error.code}: check the bucket and its credentials."
+            ) from error
         raise StorageAway(
             f"The object storage answered {error.code}: check the bucket and its credentials, or retry later."
         ) from error

@@ -24,6 +24,7 @@ from solvers.estimator.input import (
     are_sets,
     indicator_form,
     kept_weights,
+    narrowed,
     node_labels,
     plain,
     require_labels,
@@ -303,7 +304,8 @@ class PolymarginClassifier(FittedClassifier):
         if takes_sets:
             return self._problem_of_sets(X, y, sample_weight)
         require_labels(y)
-        X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
+        X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        X = narrowed(X)
         check_classification_targets(labels)
         keep, weights = kept_weights(sample_weight, labels.shape)
         X, labels = X[keep], labels[keep]
@@ -321,7 +323,7 @@ class PolymarginClassifier(FittedClassifier):
 
     def _problem_of_sets(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Problem:
         if self.vocabulary is None:
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, accept_large_sparse=False)
+            X = narrowed(validate_data(self, X, accept_sparse="csr", dtype=np.float64))
         else:
             X = np.array(texts_of(X), object)
         sets = [list(labels) for labels in y]

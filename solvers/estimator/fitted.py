@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvers.core.certain_answers import certain
 from solvers.core.model import Model
-from solvers.estimator.input import are_sets, indicators_of, sets_of_indicators, texts_of
+from solvers.estimator.input import are_sets, indicators_of, narrowed, sets_of_indicators, texts_of
 from solvers.labels.label_sets import names_of, of_names
 from solvers.numerics.array_types import AnyFloats, Array, Bools, Floats
 from solvers.registry import SOLVERS, find
@@ -149,7 +149,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if getattr(self, "vocabulary", None) is not None:
             # a model that reads terms alone has no columns of names
             return sp.csr_matrix(self.texts_.transform(texts_of(X))[:, : self.model_.n_features])
-        return sp.csr_matrix(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
+        return sp.csr_matrix(narrowed(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)))
 
     @property
     def _is_binary(self) -> bool:

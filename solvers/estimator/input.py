@@ -29,6 +29,25 @@ def node_labels(tree: Taxonomy, hierarchy: Hierarchy, known: Mapping[str, Any]) 
     return np.array(nodes, None if len({type(node) for node in nodes}) == 1 else object)
 
 
+def narrowed(X: Any) -> Any:
+    """Sparse rows with 32-bit indices, which the methods read; all else as it is.
+
+    Raises
+    ------
+    ValueError
+        X has more columns or stored values than 32 bits count.
+    """
+    given: Any = X
+    if not sp.issparse(X) or given.indices.dtype == given.indptr.dtype == np.int32:
+        return given
+    rows = sp.csr_matrix((given.data, given.indices, given.indptr), given.shape)  # with 32 bits where they suffice
+    if rows.indices.dtype != np.int32:
+        raise ValueError(
+            f"X has {rows.nnz:,} stored values in {rows.shape[1]:,} columns; at most 2,147,483,647 are read"
+        )
+    return rows
+
+
 def are_sets(y: Any) -> bool:
     """Whether labels come as a collection for each example."""
     if isinstance(y, np.ndarray) and (y.dtype != object or y.ndim != 1):

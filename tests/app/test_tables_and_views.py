@@ -8,10 +8,13 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
+import orjson
 import pyarrow as pa
 import pytest
 from canned import DATASET, JOB, SUCCEEDED, Canned, problem
 from pyarrow import parquet
+from scipy.sparse import csr_matrix
 
 from app.async_client import AsyncClient
 from app.client import Client
@@ -135,7 +138,7 @@ def test_rows_become_what_the_version_reads(
     canned.answer("POST /models/m/predict", _answered("a"))
     with Client() as client:
         client.predict("m", pa.table(columns))
-    assert pytest.importorskip("orjson").loads(canned.asked[-1].body)["instances"] == [instance]
+    assert orjson.loads(canned.asked[-1].body)["instances"] == [instance]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +156,37 @@ def test_what_cannot_be_predicted_is_refused_with_the_way_out(instances: Any, wh
     with Client() as client, pytest.raises(ClientError, match=why):
         client.predict("m", instances)
     assert not [each for each in canned.asked if each.method == "POST"]
+
+
+@pytest.mark.parametrize("package", ["pyarrow", "pandas", "polars"])
+@pytest.mark.parametrize(
+    "reads",
+    [
+        {"instance": "features", "number_columns": ["p", "q"]},
+        {"instance": "features", "number_columns": []},
+        {"instance": "numbers", "n_numbers": 2},
+    ],
+)
+def test_a_missing_number_is_no_zero(package: str, reads: dict[str, Any], canned: Canned) -> None:
+    canned.answer("GET /models/m/inputs", TEXTS | reads)
+    frame = _frame(package, {"p": [1.0, 2.0], "q": [0.5, None]})
+    with Client() as client, pytest.raises(ClientError, match=r"1 cell has no number.*row 1 column 'q'"):
+        client.predict("m", frame)
+    assert not [each for each in canned.asked if each.method == "POST"]
+
+
+def test_matrices_of_any_layout_are_sent(canned: Canned) -> None:
+    canned.answer("POST /models/m/predict", _answered("a", "b"))
+    X = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    sparse = csr_matrix(([1.0, 1.5, 0.5, 3.0], [0, 2, 2, 1], [0, 3, 4]), shape=X.shape)
+    with Client() as client:
+        for given in (X, np.asfortranarray(X), X.tolist(), csr_matrix(X), csr_matrix(X).tocoo(), sparse):
+            client.predict("m", given)
+        with pytest.raises(ClientError, match="cannot be written: Type is not JSON serializable: object"):
+            client.predict("m", [object()])
+    sent = [orjson.loads(each.body)["instances"] for each in canned.asked]
+    assert sent[:3] == [X.tolist()] * 3
+    assert sent[3:] == [[{"indices": [0, 2], "values": [1.0, 2.0]}, {"indices": [1], "values": [3.0]}]] * 3
 
 
 def test_no_column_that_the_version_reads_is_to_be_renamed(canned: Canned) -> None:

@@ -178,6 +178,19 @@ def test_numbers_that_the_service_would_scale_are_warned_about():
         PolymarginClassifier("crammer_singer", max_epochs=2).fit(X, y)
 
 
+def test_indices_of_64_bits_are_read_as_those_of_32():
+    problem = small()
+    X, y, wide = problem.X, problem.y, problem.X.copy()
+    wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    classifier = PolymarginClassifier("crammer_singer")
+    coef = classifier.fit(X, y).coef_
+    np.testing.assert_array_equal(classifier.fit(wide, y).coef_, coef)
+    np.testing.assert_array_equal(classifier.decision_function(wide), classifier.decision_function(X))
+    too_wide = sp.csr_matrix(([1.0, 1.0], [0, 2**31], [0, 1, 2]), shape=(2, 2**31 + 1))
+    with pytest.raises(ValueError, match="2 stored values in 2,147,483,649 columns"):
+        classifier.fit(too_wide, [0, 1])
+
+
 def test_sparse_and_dense_input_give_the_same_bits():
     problem = small()
     dense = PolymarginClassifier("weston_watkins").fit(problem.X.toarray(), problem.y)

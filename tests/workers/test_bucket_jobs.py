@@ -2,8 +2,10 @@
 
 import shutil
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -21,16 +23,17 @@ from app.jobs import service as jobs
 from app.jobs.request_schemas import CompressRequest
 from app.jobs.schemas import Job, TrainRequest
 from app.models import service as models
-from app.operation import doctor
+from app.operation import doctor, readiness, status
 from app.operation import sweep as sweeping
 from app.operation.backup import backup, restore
 from app.operation.database_copies import BackupError
 from app.operation.moving_files import MoveError, move_files
 from app.predictions import batch_predictions
-from app.predictions.model_cache import load_version
+from app.predictions.model_cache import ModelCache, load_version
 from app.predictions.schemas import BatchPredictRequest
-from app.store import db
+from app.store import db, storage_state
 from app.store.files import files
+from workers.running import job_context, lanes
 from workers.tasks import run
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -180,7 +183,11 @@ def test_files_move_into_a_bucket_and_back(
 
 @on_sqlite
 def test_a_job_waits_while_the_storage_is_away_and_ends_the_same(
-    database: sessionmaker[Session], dataset: Callable[..., str], machine: Callable[[str], None], bucket: Any
+    database: sessionmaker[Session],
+    dataset: Callable[..., str],
+    machine: Callable[[str], None],
+    bucket: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     dataset()
     _done(database, TRAIN)
@@ -188,12 +195,26 @@ def test_a_job_waits_while_the_storage_is_away_and_ends_the_same(
         expected = models.version(session, "m").sha256
         again = jobs.submit(session, TRAIN.model_copy(update={"model": "n"})).id
     machine("second")
-    bucket.spoil = lambda _method, _path: "expired"
+    seen: list[tuple[str, str | None]] = []
+
+    def spoil(method: str, _path: str) -> str | None:
+        if method == "PUT" and len(seen) < 4:  # the worker asks whether the storage is back
+            with database() as session:
+                job = jobs.get(session, again)
+                assert job.progress is not None
+                seen.append((job.progress.phase, job.queued_again))
+        return "expired" if len(seen) < 4 else None
+
+    bucket.spoil = spoil
+    monkeypatch.setattr(job_context, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(job_context, "_log", log := Mock())
     run(again)
+    assert [call.args[0] for call in log.warning.call_args_list] == ["storage_away"]
+    reason = "The object storage answered ExpiredToken: check the bucket and its credentials, or retry later."
+    assert seen == [("waiting", reason)] * 4
     with database() as session:
         job = jobs.get(session, again)
-        assert (job.state, job.error) == ("queued", None)
-    bucket.spoil = lambda _method, _path: None
+        assert (job.state, job.error, job.attempt, job.queued_again) == ("queued", None, 1, reason)
     run(again)
     with database() as session:
         assert jobs.get(session, again).state == "succeeded"
@@ -204,6 +225,70 @@ def test_a_job_waits_while_the_storage_is_away_and_ends_the_same(
 
 
 @on_sqlite
+def test_a_job_that_waits_for_the_storage_can_be_cancelled_and_given_back(
+    database: sessionmaker[Session],
+    dataset: Callable[..., str],
+    machine: Callable[[str], None],
+    bucket: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dataset()
+    with database() as session:
+        stopped, cancelled = (jobs.submit(session, TRAIN).id for _ in range(2))
+    machine("second")
+
+    def spoil(_method: str, _path: str) -> str:
+        with database() as session:
+            if jobs.get(session, cancelled).state == "running":
+                jobs.cancel(session, cancelled)
+            elif jobs.get(session, stopped).queued_again is not None:
+                lanes.request_drain()
+        return "expired"
+
+    bucket.spoil = spoil
+    monkeypatch.setattr(job_context, "_PAUSE_SECONDS", 0.01)
+    try:
+        run(stopped)
+    finally:
+        lanes.withdraw_drain()
+    with database() as session:
+        found = jobs.get(session, stopped)
+        assert (found.state, found.queued_again) == ("queued", "its worker was stopped")
+        jobs.cancel(session, stopped)
+    run(cancelled)
+    with database() as session:
+        assert jobs.get(session, cancelled).state == "cancelled"
+
+
+def test_pauses_double_up_to_a_minute_and_begin_longer_in_later_attempts() -> None:
+    assert list(islice(job_context.pauses(1), 8)) == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert list(islice(job_context.pauses(5), 3)) == [16, 32, 60]
+    assert next(job_context.pauses(3000)) == 60
+
+
+@on_sqlite
+def test_a_bucket_that_is_not_there_is_named(
+    database: sessionmaker[Session], bucket: Any, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_state, "STATE", state := storage_state.StorageState())
+    monkeypatch.setattr(readiness, "STATE", state)
+    monkeypatch.setattr(status, "STATE", state)
+    monkeypatch.setattr(storage_state, "_AGAIN_SECONDS", -1.0)
+    assert readiness.check(database).storage == "ok"
+    configure(files="s3://nowhere/prefix")
+    fault = "The object storage answered NoSuchBucket: check the bucket and its credentials."
+    assert storage_state.storage_fault() == fault
+    readiness.check(database)  # says what was answered last
+    while readiness.check(database).storage == "ok":
+        pass
+    assert readiness.check(database).storage == fault
+    with database() as session:
+        assert ("object_storage", fault) in [(each.kind, each.detail) for each in status.status(session).attention]
+    configure(files="")
+    assert readiness.check(database).storage == "ok"
+
+
+@on_sqlite
 def test_requests_are_told_to_come_again_while_the_storage_is_away(
     database: sessionmaker[Session], dataset: Callable[..., str], machine: Callable[[str], None], bucket: Any
 ) -> None:
@@ -211,8 +296,12 @@ def test_requests_are_told_to_come_again_while_the_storage_is_away(
     _done(database, TRAIN)
     machine("second")
     bucket.spoil = lambda _method, _path: "expired"
+    asked = len(bucket.requests)
+    with pytest.raises(Unavailable, match="answered ExpiredToken"):
+        ModelCache(database, 1 << 30).get(("default", "m", None, None), rows_suffice=True)
+    assert len(bucket.requests) == asked + 1  # and not as often as there are ways to read a version
     with database() as session:
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable, match="cannot be read: The object storage answered ExpiredToken"):
             load_version(session, models.version(session, "m"))
         with pytest.raises(Unavailable, match="cannot be read"):
             archives.make(session, "m", 1)

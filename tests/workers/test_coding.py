@@ -329,6 +329,16 @@ def test_a_job_warns_of_rows_that_the_version_was_trained_on(session: Session, c
         assert (result.n_trained_on, result.warning) == (known, None)
 
 
+def test_a_job_warns_of_rows_of_which_the_model_knows_no_word(session: Session, coded: str) -> None:
+    uploaded(session, written([("1", "zzz", "-"), ("2", "baker", "-"), ("3", "", "-")]))
+    id = submitted(session, dataset="rows")
+    run(id)
+    result = jobs.get(session, id).result
+    assert result is not None
+    assert result.warning is not None
+    assert "The model knows no word in the text of 2 rows" in result.warning
+
+
 @pytest.mark.parametrize(("refit", "own_split"), [(True, False), (False, False), (True, True)])
 def test_rows_that_were_held_out_count_as_training_rows_where_the_served_model_has_them(
     session: Session, dataset: Callable[..., str], refit: bool, own_split: bool

@@ -43,6 +43,11 @@ def test_the_file_is_written_to_the_object_and_replaces_one_that_is_there(
     assert written == batch_predictions.of_job(session, job).path.read_bytes()
     assert written.startswith(b'"label",')
 
+    configure(targets="s3://pond/")
+    nowhere = _submitted(session, "s3://pond/x.csv")
+    run(nowhere)
+    assert "The object storage answered NoSuchBucket" in str(jobs.get(session, nowhere).error)
+
     refused = _queued_before(session, configure, target)
     run(refused)
     assert "POLYMARGIN_TARGETS" in str(jobs.get(session, refused).error)

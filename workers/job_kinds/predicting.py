@@ -61,6 +61,7 @@ def predict(context: JobContext) -> None:
     n_trained = n_trained_on(context, store, version, corpus, rows)
     warnings = [trained_on_sentence(n_trained, len(rows))] if n_trained else []
     warnings += unseen_languages(loaded, dataset.statistics.get("languages"))
+    warnings += _unknown_texts(parts)
     found = context.read(lambda session: inputs.sources(session, str(lease.dataset_id), request.dataset_version or 1))
     read = [lease.dataset_id, loaded.version.dataset]
     separator = context.read(lambda session: batch_predictions.separator(session, read))
@@ -231,6 +232,18 @@ def trained_on_sentence(n_trained: int, n_rows: int) -> str:
         f"{n_trained:,} of {counted(n_rows, 'row', 'is/are')} in the training data of this version: how often its "
         "answers there are right says nothing about new rows"
     )
+
+
+def _unknown_texts(parts: Sequence[Path]) -> list[str]:
+    """Warn of rows whose texts have no word that the model knows."""
+    if "known_terms" not in pq.read_schema(parts[0]).names:
+        return []
+    n = sum(pc.sum(pc.equal(pq.read_table(part, columns=["known_terms"])["known_terms"], 0)).as_py() for part in parts)
+    if not n:
+        return []
+    return [
+        f"The model knows no word in the text of {counted(n, 'row')}; the text does not affect the prediction there"
+    ]
 
 
 def unseen_languages(loaded: LoadedModel, found: dict[str, Any] | None) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, undefer
 
 from app.errors import InvalidInput
 from app.models import service as models
@@ -25,7 +25,7 @@ RESAMPLES, CONFIDENCE = 10_000, 0.95
 # facts that a version has from its source unless it says otherwise
 _SAME = (
     "dataset_id", "dataset_sha256", "hierarchy_id", "hierarchy_sha256", "solver", "params", "seed", "request",
-    "n_classes", "n_features", "n_train", "epochs", "converged", "seconds", "refit",
+    "n_classes", "n_features", "n_train", "epochs", "converged", "seconds", "refit", "columns",
 )  # fmt: skip
 
 
@@ -38,7 +38,10 @@ def new_folder(context: JobContext, store: Files) -> str:
 
 def source_of(context: JobContext, data: EvaluatedRows) -> tables.ModelVersion:
     """The row of the version that another is made of; raises InvalidInput where it is gone."""
-    source = context.read(lambda session: session.get(tables.ModelVersion, data.loaded.version.id))
+    whole = [undefer(tables.ModelVersion.columns)]
+    source = context.read(
+        lambda session: session.get(tables.ModelVersion, data.loaded.version.id, options=whole, populate_existing=True)
+    )
     if source is None:
         raise InvalidInput("the version was deleted")
     return source

@@ -4,11 +4,12 @@ A thread renews the lease on the job, and a worker that has lost it stops before
 """
 
 import contextlib
+import itertools
 import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
@@ -133,6 +134,8 @@ class LeaseHeartbeat(ABC):
 
 _TRAINING, _COMPILING = ("training", "refitting"), "compiling"
 _STEP_SECONDS = 0.25
+# the first and the longest pause while storage is away, and how soon a wish to stop is seen within one
+_PAUSE_SECONDS, _MOST_PAUSE_SECONDS, _LOOK_SECONDS = 1.0, 60.0, 0.2
 # how long a piece of work may keep a wish to stop waiting; then the heartbeat ends the lease in its stead
 _CANCEL_SECONDS, _DRAIN_SECONDS = 10.0, 20.0
 
@@ -151,6 +154,12 @@ class LeftToTrials(Exception):  # no error
 
 class Drained(Exception):  # asked for, not an error
     """The worker is ending: the job must be returned to the queue."""
+
+
+def pauses(attempt: int) -> Iterator[float]:
+    """Seconds between two looks at storage that is away, from a later attempt on longer at once."""
+    for doublings in itertools.count(attempt - 1):
+        yield min(_PAUSE_SECONDS * 2.0 ** min(doublings, 10), _MOST_PAUSE_SECONDS)
 
 
 class JobContext(LeaseHeartbeat):
@@ -289,10 +298,27 @@ class JobContext(LeaseHeartbeat):
         self.flush()
         self._end(state, error)
 
-    def give_back(self, *, at_once: bool = True) -> None:
+    def wait_out(self, reason: str, fault: Callable[[], str | None]) -> None:
+        """Hold the job until ``fault``, which is asked after each of the :func:`pauses`, returns None.
+
+        What ``fault`` does not see may still fail, so a further attempt begins with a longer pause.
+        """
+        self.phase("waiting")
+        self.write(lambda session: leases.note_wait(session, self.lease, reason))
+        _log.warning("storage_away", job_id=self.lease.job_id, reason=reason)
+        for pause in pauses(self.lease.attempt):
+            ends = time.monotonic() + pause
+            while (left := ends - time.monotonic()) > 0:
+                self.check()
+                time.sleep(min(left, _LOOK_SECONDS))
+            if fault() is None:
+                break
+        _log.info("storage_back", job_id=self.lease.job_id)
+
+    def give_back(self, reason: str = leases.STOPPED, *, at_once: bool = True) -> None:
         """Return the job to the queue; another worker resumes it immediately or after a sweep."""
         self.flush()
-        self._give_back(at_once)
+        self._give_back(at_once, reason)
 
     def leave_to(self, trials: Sequence[TrialRequest]) -> None:
         """Wait for the trials of a tuning; the job is claimed again when they have ended."""
@@ -361,8 +387,8 @@ class JobContext(LeaseHeartbeat):
             lines, self._lines = self._lines, []
         return lines
 
-    def _give_back(self, at_once: bool = True) -> None:
-        if self.write(lambda session: leases.give_back(session, self.lease)) == "queued" and at_once:
+    def _give_back(self, at_once: bool = True, reason: str = leases.STOPPED) -> None:
+        if self.write(lambda session: leases.give_back(session, self.lease, reason)) == "queued" and at_once:
             self._announce()
 
     def _announce(self) -> None:

@@ -67,6 +67,8 @@ class ModelVersion(Table):
     edition_of: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     # of one that was to be trained once more on all rows: how it was measured, and what came of that
     refit: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    # of one whose dataset was deleted: the options of an upload by which its columns are read
+    columns: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True), deferred=True)
     # of tags and notes
     revision: Mapped[int] = mapped_column(Integer, default=1)
     # it can be brought back until a sweep removes the row

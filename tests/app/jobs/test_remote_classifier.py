@@ -115,3 +115,14 @@ def test_a_data_frame_of_one_column_of_texts_is_texts(make: Callable[..., Remote
     assert classifier.predict(frame["text"].head(2)).tolist() == LABELS[:2]
     with pytest.raises(ValueError, match="one column of texts"):
         make().fit(frame[["text", "label"]], frame["label"])
+
+
+def test_a_data_frame_of_numbers_is_a_matrix(make: Callable[..., RemoteClassifier]) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.eye(3)[np.arange(24) % 3], columns=["r", "g", "b"], index=range(5, 29))
+    classifier = make().fit(frame, LABELS)
+    assert classifier.predict(frame.head(3)).tolist() == LABELS[:3]
+    assert classifier.score(frame, pandas.Series(LABELS)) == 1.0
+    frame.loc[6, "b"] = None
+    with pytest.raises(ValueError, match="the first is nan in row 1, column 2"):
+        make().fit(frame, LABELS)

@@ -23,7 +23,8 @@ def test_a_service_with_all_its_parts_is_ready(client: TestClient, monkeypatch: 
     monkeypatch.setattr(readiness, "reachable", lambda: True)
     with sessions()() as session:
         slots.report_worker(session, "here:1", "general", 2)
-    assert client.get("/readyz").json() == {"ready": True, "database": "ok", "queue": "ok", "workers": "ok"}
+    parts = dict.fromkeys(("database", "queue", "workers", "storage"), "ok")
+    assert client.get("/readyz").json() == {"ready": True, **parts}
 
 
 def test_a_service_without_its_database_is_not_ready(

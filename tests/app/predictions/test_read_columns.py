@@ -1,6 +1,10 @@
 """Which columns of a table a version reads."""
 
+from typing import Any
+
+import pytest
 from asking import TestClient, problem
+from working import run, train, upload
 
 
 def test_a_version_names_the_columns_that_it_reads(models: TestClient) -> None:
@@ -9,3 +13,43 @@ def test_a_version_names_the_columns_that_it_reads(models: TestClient) -> None:
     assert found["foods"]["text_columns"] == ["text"]
     assert found["shapes"]["number_columns"] == ["width", "height"]
     problem(models.get("/api/v1/models/none/inputs"), 404)
+
+
+_LABELS = ("red", "green")
+_CASES: list[tuple[str, str, dict[str, Any], str]] = [
+    ("texts", "id,title,label\n", {"text_columns": "title", "id_column": "id"}, "{n},{label} thing,{label}\n"),
+    ("numbers", "w,h,label\n", {}, "{n},{m},{label}\n"),
+    (
+        "table",
+        "title,town,size,label\n",
+        {"text_columns": "title", "number_columns": "size", "category_columns": "town", "missing": "keep"},
+        "{label} thing,town{n},{m},{label}\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "header", "options", "row"), _CASES, ids=[case[0] for case in _CASES])
+def test_a_version_keeps_the_columns_that_it_reads_when_its_dataset_is_deleted(
+    client: TestClient, name: str, header: str, options: dict[str, Any], row: str
+) -> None:
+    rows = [row.format(n=n % 2 * 3, m=7 - n % 2 * 5, label=_LABELS[n % 2]) for n in range(24)]
+    for dataset in ("rows", "others"):
+        assert upload(client, dataset, (header + "".join(rows)).encode(), "csv", **options)["state"] == "ready"
+    assert train(client, "rows", "m")["state"] == "succeeded"
+    reads = client.get("/api/v1/models/m/inputs").json()
+    before = _read_for(client, name, header, rows)
+    assert client.delete("/api/v1/datasets/rows", params={"force": "true"}).status_code == 204
+    assert _read_for(client, f"{name}-again", header, rows) == before
+    assert client.get("/api/v1/models/m/inputs", params={"version": 1}).json() == reads
+    # a copy that is made afterwards reads the same
+    copy = {"kind": "compress", "model": "m", "float16": True, "dataset": "others"}
+    run(client.post("/api/v1/jobs", json=copy).json()["id"])
+    assert client.get("/api/v1/models/m/inputs", params={"version": 2}).json() == reads | {"version": 2}
+
+
+def _read_for(client: TestClient, name: str, header: str, rows: list[str]) -> Any:
+    """How the rows are read for the model."""
+    found = upload(client, name, (header + "".join(rows)).encode(), "csv", for_model="m")
+    assert found["state"] == "ready", found["error"]
+    request = client.get(f"/api/v1/jobs/{found['job']}").json()["request"]
+    return {option: value for option, value in request.items() if "sha256" not in option}

@@ -127,6 +127,22 @@ def test_mlflow_refuses_a_data_frame_without_a_column_of_the_model(models: TestC
 
 
 @pytest.mark.parametrize(
+    "sent",
+    [
+        {"json": {"dataframe_split": {"columns": ["width", "height"], "data": [[9, 1], [9, None]]}}},
+        {"json": {"dataframe_records": [{"width": 9, "height": 1}, {"width": 9, "height": None}]}},
+        {"json": {"inputs": {"width": [9, 9], "height": [1, None]}}},
+        {"content": "width,height\n9,1\n9,\n", "headers": {"Content-Type": "text/csv"}},
+    ],
+)
+def test_mlflow_takes_no_missing_number_for_zero(models: TestClient, sent: Any) -> None:
+    document = problem(models.post("/mlflow/shapes/invocations", **sent), 422)
+    (error,) = document["errors"]
+    assert error["pointer"] == "/instances/1"
+    assert error["detail"].endswith("numbers, which feature 'height' is not")
+
+
+@pytest.mark.parametrize(
     "body",
     [
         {"dataframe_split": {"columns": ["id", "text"], "data": [[1, "the sea"]]}},

@@ -1,6 +1,8 @@
 """Files in object storage: written once, read on any machine, and removed everywhere."""
 
+import contextlib
 import os
+import socket
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 
 from app.config import settings
 from app.errors import SettingsError
-from app.store import bucket_files, partial_uploads
+from app.store import bucket_files, buckets, partial_uploads
 from app.store.bucket_files import BucketFiles
 from app.store.buckets import Bucket, StorageAway
 from app.store.files import MANIFEST, Files, files
@@ -224,6 +226,26 @@ def test_credentials_that_have_expired_are_said(store: BucketFiles, bucket: Any)
     with pytest.raises(StorageAway, match="ExpiredToken"):
         store.save_arrays("models/m/model", ARRAYS, {})
     assert not store.path("models/m/model").exists()
+
+
+def test_requests_know_soon_that_the_storage_is_frozen(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buckets, "_limits", buckets._limits)
+    buckets.answer_soon()
+    connect_seconds, read_seconds, retries = buckets._limits["reads"]
+    assert (connect_seconds + read_seconds) * (retries + 1) < 20
+    monkeypatch.setattr(buckets, "_limits", {"reads": (1.0, 0.1, retries)})
+    with socket.create_server(("127.0.0.1", 0)) as frozen:
+        away = Bucket("s3://bucket", f"http://127.0.0.1:{frozen.getsockname()[1]}")
+        for read in (away.get_bytes, away.exists, away.names):
+            with pytest.raises(StorageAway, match="ReadTimeoutError"):
+                read("a")
+        frozen.setblocking(False)
+        n = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                frozen.accept()[0].close()
+                n += 1
+    assert n == 3 * (retries + 1)
 
 
 def test_pieces_of_an_upload_come_to_any_machine(store: BucketFiles, elsewhere: BucketFiles) -> None:
