@@ -294,7 +294,10 @@ COMMANDS: list[tuple[tuple[str, ...], str | tuple[str, ...], dict[str, Any]]] = 
 @pytest.mark.parametrize(
     ("path", "arguments"), [("/models", ("list",)), ("/models/topics/versions", ("versions", "topics"))]
 )
-def test_lists_have_the_f1_of_sets(command: Run, canned: Canned, path: str, arguments: tuple[str, ...]) -> None:
+def test_lists_have_the_f1_of_sets(
+    command: Run, canned: Canned, path: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     version = VERSION | {"metrics": {"test": {"error": 0.9, "micro_f1": 0.4651, "symmetric_difference": 2.0}}}
     canned.answer(f"GET {path}", {"items": [version if "versions" in path else MODEL | {"latest": version}]})
     shown = command("models", *arguments)[1]

@@ -67,7 +67,7 @@ def test_a_copy_is_asked_for_with_what_was_given(run: Run, canned: Canned) -> No
 
 def test_a_copy_that_is_waited_for_tells_what_it_loses(run: Run) -> None:
     out = run("models", "compress", "topics", "--float16", "--prune-share", "0.5", "--watch")
-    for shown in ("2,000 of 4,000", "8,000 bytes instead of 16,000", "97.5000%", "-0.0125 to 0.0625", "0.625"):
+    for shown in ("2,000 of 4,000", "8,000 bytes instead of 16,000", "97.50%", "-0.0125 to 0.0625", "0.625"):
         assert shown in out
     version = json.loads(run("models", "compress", "topics", "--float16", "--watch", "--json").splitlines()[-1])
     assert version["copy_of"]["pruned"] == 2000
@@ -113,7 +113,7 @@ def test_adopting_an_edition_says_what_changed(run: Run, canned: Canned) -> None
     asked = json.loads(canned.asked[0].body)
     assert asked == {"kind": "adopt", "model": "topics", "hierarchy": "yso-2", "alias": "live"}
     out = run("models", "adopt", "topics", "yso-2", "--watch")
-    for shown in ("40, found by name", "98.5000%", "0.53 instead of 0.51", "0.01 to 0.03"):
+    for shown in ("40, found by name", "98.50%", "0.53 instead of 0.51", "0.01 to 0.03"):
         assert shown in out
     assert "that of the source, with gap 5.0e-04" in run("models", "show", "topics", "--version", "4")
     with Client() as client:

@@ -41,7 +41,7 @@ def test_a_version_of_sets_without_a_hierarchy_has_none_that_was_deleted(service
     assert train(models, "sets", "sets", solver="hm3")["state"] == "succeeded"
     assert "<dt>Hierarchy</dt>" not in models.get("/models/sets/versions/1").text
     assert service.reproduce("sets", 1).same
-    assert "any label wrong or missing" in models.get("/models").text
+    assert "Test error or micro F1" in models.get("/models").text
 
 
 def test_other_bits_are_named(service: Client, models: TestClient) -> None:
