@@ -18,11 +18,17 @@ from app.datasets.schemas import ImportOptions
 pytestmark = pytest.mark.slow
 
 
-def test_the_form_tells_how_long_a_training_takes_or_that_this_is_not_known(page: Any, service: Service) -> None:
+def test_the_form_tells_how_long_a_training_takes_or_that_this_is_not_known(
+    page: Any, client: Client, service: Service, tmp_path: Path
+) -> None:
     page.goto(f"{service.url}/train?dataset=foods")
     estimate = page.locator("#estimate")
     estimate.get_by_text("Estimated:").wait_for()
     assert "this dataset with this method." in estimate.inner_text()
+    # a dataset of its own: nothing is trained on it
+    (tmp_path / "new.csv").write_text("label,text\n" + "a,red apple\nb,green pear\n" * 4)
+    client.datasets.upload(tmp_path / "new.csv", "never-trained").wait()
+    page.goto(f"{service.url}/train?dataset=never-trained")
     page.get_by_text("Method and parameters").click()
     page.get_by_label("Method", exact=True).select_option("crammer_singer")
     estimate.get_by_text("No time estimate").wait_for()
