@@ -29,10 +29,8 @@ def test_the_form_tells_how_long_a_training_takes_or_that_this_is_not_known(
     (tmp_path / "new.csv").write_text("label,text\n" + "a,red apple\nb,green pear\n" * 4)
     client.datasets.upload(tmp_path / "new.csv", "never-trained").wait()
     page.goto(f"{service.url}/train?dataset=never-trained")
-    page.get_by_text("Method and parameters").click()
-    page.get_by_label("Method", exact=True).select_option("crammer_singer")
-    estimate.get_by_text("No time estimate").wait_for()
-    assert estimate.inner_text() == "No time estimate: this method has not been trained on this dataset yet."
+    estimate.get_by_text("No time estimate: this method has not been trained on this dataset yet.").wait_for()
+    assert "this dataset with this method." not in estimate.inner_text()
 
 
 def test_a_wrong_name_of_a_model_is_explained_while_it_is_typed(page: Any, service: Service) -> None:
