@@ -311,7 +311,7 @@ def describe(session: Session, ref: str, about: ModelAbout) -> Model:
 def change_version(
     session: Session, ref: str, number: int, patch: VersionPatch, if_match: int | None = None
 ) -> ModelVersion:
-    """Change tags and notes of a version; the change_version requires the state that it is based on.
+    """Change tags and notes of a version, if it still has the revision that the change is based on.
 
     Parameters
     ----------

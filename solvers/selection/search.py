@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from solvers.core.base import Solver, State, Step
 from solvers.core.memory import TooLargeError, allowing, limit_bytes, refuse
@@ -83,6 +84,8 @@ class Search:
         threads: int,
     ) -> None:
         self.views, self.families, self.folds, self.options = views, families, folds, options
+        # by problem, which the views hold, and fold
+        self._held_out: dict[tuple[int, int], sp.csr_matrix] = {}
         self.seed, self.threads = seed, threads
         places = [(family, place) for family in families for place in range(family.n_trials)]
         self.trials = [Trial(family, place, number) for number, (family, place) in enumerate(places)]
@@ -286,7 +289,7 @@ class Search:
             if trial.family.Cs and solver.has_path and keeps:
                 progress.warm[fold] = {name: np.asarray(last.state[name]) for name in last.state}
                 progress.warm_from[fold] = trial.number
-            X = self.folds[fold].rows_held_out(whole)
+            X = self._rows_held_out(whole, fold)
             scores = task.scores(task.member(solver, problem, last.state), X, fold)
             progress.partial.append(np.asarray(scores, np.float32))
             n_rows, last = problem.n_samples, None
@@ -305,6 +308,13 @@ class Search:
         reported, setting = self._reported(progress, trial), trial.family.named(trial.place)
         state, done = progress.state(), self._fraction(progress)
         yield Step(progress.epochs, *unmeasured, False, state, reported, setting, fraction=done, milestone=True)
+
+    def _rows_held_out(self, whole: Problem, fold: int) -> sp.csr_matrix:
+        """Those of a fold, which are the same for all trials on a problem."""
+        key = id(whole), fold
+        if key not in self._held_out:
+            self._held_out[key] = self.folds[fold].rows_held_out(whole)
+        return self._held_out[key]
 
     def _part(self, trial: Trial, fold: int) -> Problem:
         """What a trial is trained on: the rows of a fold, or some of them."""
