@@ -56,10 +56,9 @@ def nodes(
         if search is not None:
             chosen.append(_named(session, owner, search))
         n_nodes = session.scalars(select(func.count()).select_from(N).where(*chosen)).one()
-        if parent is None:
-            found = session.scalars(select(N).where(*chosen).order_by(N.number).offset(offset).limit(limit)).all()
-        else:
-            found = sorted(session.scalars(select(N).where(*chosen)), key=_place)[offset : offset + limit]
+        notation = N.facts["notation"].as_string()
+        order = [N.number] if parent is None else [notation.is_(None), notation, N.name]
+        found = session.scalars(select(N).where(*chosen).order_by(*order).offset(offset).limit(limit)).all()
         numbers = [node.number for node in found]
         counts = _counts(session, owner.id, numbers)
         names = _names(session, owner.id, {node.parent for node in found})
@@ -80,12 +79,6 @@ def nodes(
         ],
         n_nodes=n_nodes,
     )
-
-
-def _place(node: tables.HierarchyNode) -> tuple[Any, ...]:
-    """Among the children of a node: by notation, and then by label."""
-    notation = (node.facts or {}).get("notation")
-    return notation is None, notation or "", node.name
 
 
 def _named(session: Session, owner: tables.Hierarchy, search: str) -> ColumnElement[bool]:
