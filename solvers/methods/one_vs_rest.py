@@ -188,9 +188,10 @@ class OneVsRest(Machine[OneVsRestParams]):
         return LinearModel(names, problem.n_features, np.sort(features), W)
 
     def largest_weights(self, problem: Problem, state: State, share: float) -> SparseLinearModel | None:
-        """The fitted model without weights below ``share`` of the largest of their column; the last feature keeps all.
+        """The fitted model without weights below ``share`` of the largest of their column.
 
-        It is made block by block, so that there is never a second copy of all weights. None where half of them would be
+        The last feature, a constant, keeps its weights, and takes over what the others contribute in the mean over the
+        rows. It is made block by block, so that there is never a second copy of all weights. None where half of them would be
         left, or where Newton's method has trained them.
         """
         if self._newton(problem):
@@ -198,6 +199,7 @@ class OneVsRest(Machine[OneVsRestParams]):
         features = features_by_frequency(problem.X)
         n_columns, last = self._signs_width(problem), len(features) - 1
         order, root = np.argsort(features), self.root(problem)
+        mean = np.asarray(problem.X.mean(axis=0), state["W"].dtype).ravel()[np.sort(features)]
 
         def blocks() -> Iterator[tuple[int, Floats, Bools]]:
             for block, begin in zip(state["W"], range(0, n_columns, state["W"].shape[2]), strict=True):
@@ -206,6 +208,7 @@ class OneVsRest(Machine[OneVsRestParams]):
                 sizes = np.abs(weights)
                 kept = (sizes >= share * sizes[:last].max(axis=0, initial=0.0)) & (sizes > 0)
                 kept[-1] = True
+                weights[-1] += mean[:last] @ np.where(kept[:last], 0, weights[:last]) / mean[last]
                 yield begin, weights, kept
 
         counts = np.zeros(len(features), np.int64)

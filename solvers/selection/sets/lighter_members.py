@@ -1,7 +1,8 @@
 """Members over sets of labels with fewer numbers: labels are many, and most of their weights say next to nothing.
 
 A linear weight is dropped where it is below ``SHARE`` of the largest of its label, a coefficient of a kernel where it
-is below ``KERNEL_SHARE`` of it; the latter are rounded to single precision. The models of trials become lighter before
+is below ``KERNEL_SHARE`` of it; the latter are rounded to single precision. What the dropped weights contribute in the
+mean over the rows goes into the intercept: most of them are small, negative and of frequent terms. The models of trials become lighter before
 they are measured and calibrated, so that the measures, the choice and the probabilities are those of what is kept.
 """
 
@@ -32,19 +33,19 @@ _ROWS = 1024
 def light_member(solver: Solver[Any], problem: Problem, state: State) -> Model:
     """The model of a state with fewer numbers, where it has many."""
     if problem.n_features * problem.n_classes < MANY_NUMBERS:
-        return lighter(solver.bare_model(problem, state))
-    return lighter(solver.light_model(problem, state, SHARE))
+        return lighter(solver.bare_model(problem, state), problem.X)
+    return lighter(solver.light_model(problem, state, SHARE), problem.X)
 
 
-def lighter(model: Model) -> Model:
-    """The model with fewer numbers, where it has many."""
+def lighter(model: Model, X: sp.csr_matrix) -> Model:
+    """The model with fewer numbers, where it has many; the mean scores of rows, shape (n_samples, n_features), stay."""
     parts = model.parts if isinstance(model, SubtreeModel) else model
     if isinstance(parts, KernelModel) and parts.coefficients.size >= MANY_NUMBERS:
         _drop_small(parts.coefficients)
         return model
     if not isinstance(parts, LinearModel) or parts.W.size < MANY_NUMBERS:
         return model
-    few = _sparse(parts)
+    few = _sparse(parts, X)
     found = SubtreeModel(model.tree, few, model.rule) if isinstance(model, SubtreeModel) else few
     found.report = dict(model.report)
     return found
@@ -59,14 +60,16 @@ def _drop_small(coefficients: Floats) -> None:
         some[:] = some.astype(np.float32)
 
 
-def _sparse(model: LinearModel) -> Model:
+def _sparse(model: LinearModel, X: sp.csr_matrix) -> Model:
     """The model without small weights; as it is where half of them would be left. The given weights stay."""
-    W, rows = model.W, []
+    W, rows, mean = model.W, [], np.asarray(X.mean(axis=0)).ravel()[model.features]
+    dropped = np.zeros(W.shape[1])
     least = SHARE * np.maximum(W.max(axis=0), -W.min(axis=0))
     for begin in range(0, len(W), _ROWS):
-        some = W[begin : begin + _ROWS].copy()
-        some[np.abs(some) < least] = 0.0
-        rows.append(sp.csr_matrix(some))
+        some = W[begin : begin + _ROWS]
+        kept = np.abs(some) >= least
+        dropped += mean[begin : begin + _ROWS] @ np.where(kept, 0.0, some)
+        rows.append(sp.csr_matrix(np.where(kept, some, 0)))
     whole = sp.csr_matrix(sp.vstack(rows, format="csr"))
     if 2 * whole.nnz >= W.size:
         return model
@@ -74,4 +77,5 @@ def _sparse(model: LinearModel) -> Model:
     counts[model.features + 1] = np.diff(whole.indptr)
     shape = (model.n_features, len(model.classes))
     sparse = sp.csr_matrix((whole.data, whole.indices, np.cumsum(counts)), shape=shape)
-    return SparseLinearModel(model.classes, sparse, model.intercept)
+    intercept = dropped if model.intercept is None else model.intercept + dropped
+    return SparseLinearModel(model.classes, sparse, intercept.astype(W.dtype))

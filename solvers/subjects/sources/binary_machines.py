@@ -2,7 +2,8 @@
 
 Where a concept has few rows, its kernel ridge scores are close to the similarity with these rows; the machine also
 learns which terms speak against it. Scores of training rows come from machines that were trained without ``PARTS``-ths
-of the rows, among them the fold of the row. Small weights are dropped.
+of the rows, among them the fold of the row. Small weights are dropped, and intercepts take over what they contribute in
+the mean over the rows.
 """
 
 from __future__ import annotations
@@ -127,13 +128,12 @@ def _trained(task: Task, rows: Ints) -> tuple[LinearScorer | None, Ints]:
     weights = model.parts.linear_weights()
     assert weights is not None
     assert weights.intercept is not None
-    W = _without_small(sp.coo_matrix(weights.W, dtype=np.float32))
-    whole = sp.csr_matrix((W.data, (weights.features[W.row], W.col)), shape=(task.terms.shape[1], len(columns)))
-    return LinearScorer(whole, weights.intercept.astype(np.float32), np.arange(len(columns))), columns
-
-
-def _without_small(W: sp.coo_matrix) -> sp.coo_matrix:
+    W = sp.coo_matrix(weights.W, dtype=np.float32)
     sizes, largest = np.abs(W.data), np.zeros(W.shape[1], np.float32)
     np.maximum.at(largest, W.col, sizes)
-    kept = (sizes >= SHARE * largest[W.col]) & (sizes > 0)
-    return sp.coo_matrix((W.data[kept], (W.row[kept], W.col[kept])), shape=W.shape)
+    kept, feature = (sizes >= SHARE * largest[W.col]) & (sizes > 0), weights.features[W.row]
+    mean = np.asarray(problem.X.mean(axis=0)).ravel()
+    dropped = np.bincount(W.col[~kept], (W.data * mean[feature])[~kept], len(columns))
+    shape = (task.terms.shape[1], len(columns))
+    few = sp.csr_matrix((W.data[kept], (feature[kept], W.col[kept])), shape=shape)
+    return LinearScorer(few, (weights.intercept + dropped).astype(np.float32), np.arange(len(columns))), columns

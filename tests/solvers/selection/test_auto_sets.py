@@ -338,7 +338,7 @@ def test_kernel_ridge_is_that_of_scikit_learn_at_every_node():
 
 
 @pytest.mark.parametrize("share", [0.5, 0.0])
-def test_a_light_member_is_the_whole_one_without_its_small_weights(monkeypatch, share):
+def test_a_light_member_has_the_large_weights_and_the_mean_scores_of_the_whole_one(monkeypatch, share):
     problem = small_sets(n=120)
     monkeypatch.setattr("solvers.selection.sets.lighter_members.MANY_NUMBERS", 0)
     monkeypatch.setattr("solvers.selection.sets.lighter_members.SHARE", share)
@@ -350,7 +350,23 @@ def test_a_light_member_is_the_whole_one_without_its_small_weights(monkeypatch, 
     expected = np.zeros((problem.n_features, problem.n_classes), whole.W.dtype)
     expected[whole.features] = np.where(np.abs(whole.W) >= least, whole.W, 0.0)
     np.testing.assert_array_equal(light.coef.T if share == 0.0 else light.W.toarray(), expected)
-    np.testing.assert_array_equal(light.intercept, whole.intercept)
+    mean = np.asarray(problem.X.mean(axis=0)).ravel()
+    dropped = mean[whole.features] @ np.where(np.abs(whole.W) >= least, 0.0, whole.W)
+    np.testing.assert_allclose(light.intercept, whole.intercept + dropped, rtol=1e-5, atol=1e-6)
+    assert (np.abs(dropped).max() > 0.01) == (share > 0.0)
+
+
+def test_machines_of_squares_keep_their_mean_scores_without_small_weights(monkeypatch):
+    problem = small_sets(n=120)
+    monkeypatch.setattr("solvers.selection.sets.lighter_members.MANY_NUMBERS", 0)
+    monkeypatch.setattr("solvers.selection.sets.lighter_members.SHARE", 0.5)
+    solver = make("hierarchical_rls", {"bias": 1.0})
+    *_, step = solver.steps(problem)
+    light, whole = light_member(solver, problem, step.state).parts, solver.model(problem, step.state).parts
+    assert isinstance(light, SparseLinearModel)
+    assert light.W.nnz < 0.5 * whole.W.size
+    means = [model.scores(problem.X).mean(axis=0) for model in (light, whole)]
+    np.testing.assert_allclose(*means, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("solver", ["node_svm", "kernel_ridge"])
