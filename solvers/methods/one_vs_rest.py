@@ -191,8 +191,8 @@ class OneVsRest(Machine[OneVsRestParams]):
         """The fitted model without weights below ``share`` of the largest of their column.
 
         The last feature, a constant, keeps its weights, and takes over what the others contribute in the mean over the
-        rows. It is made block by block, so that there is never a second copy of all weights. None where half of them would be
-        left, or where Newton's method has trained them.
+        rows. It is made block by block, so that there is never a second copy of all weights. None where half of them
+        would be left, or where Newton's method has trained them.
         """
         if self._newton(problem):
             return None

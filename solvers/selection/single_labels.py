@@ -11,7 +11,7 @@ from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.metrics.confidence.back_off import BackOff
 from solvers.metrics.confidence.reliability import Reliability
-from solvers.numerics.array_types import AnyFloats, Floats32, Ints
+from solvers.numerics.array_types import AnyFloats, Bools, Floats32, Ints, Ints32
 from solvers.selection.held_out import MEASURES, Measure, measured
 from solvers.selection.later_places import LaterPlaces
 from solvers.selection.lighter_weights import lighter
@@ -19,15 +19,55 @@ from solvers.selection.pool_model import PoolModel
 from solvers.selection.pooling import Pool, cautious, choose_pool, fit_pool, log_softmax, pooled
 from solvers.selection.tasks import Choice, Scores
 from solvers.selection.temperature_scaling import TemperatureScaling
+from solvers.selection.unseen_labels import sure_factor, with_unseen
+
+# rows held out, of fewer of which the halves say too little of a calibration
+FEWEST_ROWS = 20
 
 
 class Calibrated(NamedTuple):
-    """A pool, what follows on its scores, and the logarithms of the probabilities that it has on the rows held out."""
+    """A pool, and what follows on its scores."""
 
     pool: Pool
     tempering: TemperatureScaling | None
     later: LaterPlaces | None
-    said: Floats32
+
+    @classmethod
+    def fit(cls, pool: Pool, stack: Sequence[Scores], y: Ints32) -> "Calibrated":
+        """A pool that is not too sure.
+
+        One model has one temperature, so that what its features bring to a score is the same in each row.
+        """
+        members = [stack[member] for member in pool.members]
+        tempering = TemperatureScaling.fit(pooled(members, pool.coefficients), y) if len(members) > 1 else None
+        found = cls(cautious(pool, stack, y) if tempering is None else pool, tempering, None)
+        if len(members) > 1:
+            found = found._replace(later=LaterPlaces.fit(found.apply(stack), members, y))
+        return found
+
+    def apply(self, stack: Sequence[Scores]) -> Floats32:
+        """The logarithms of probabilities, float32, shape (n_rows, n_classes)."""
+        members = [stack[member] for member in self.pool.members]
+        whole = pooled(members, self.pool.coefficients)
+        said = log_softmax(whole if self.tempering is None else self.tempering.apply(whole))
+        return said if self.later is None else self.later.apply(said, members)
+
+    def times(self, factor: float) -> "Calibrated":
+        """The scores of the first place times a factor."""
+        if self.tempering is None:
+            return self._replace(pool=self.pool._replace(coefficients=factor * self.pool.coefficients))
+        return self._replace(tempering=self.tempering._replace(scale=self.tempering.scale + float(np.log(factor))))
+
+    def of_others(self, y: Ints32, stack: Sequence[Scores]) -> "list[tuple[Bools, Calibrated]]":
+        """Rows, and a calibration that is fitted to the others: by halves, if these are not too few."""
+        if len(y) < FEWEST_ROWS:
+            return [(np.ones(len(y), bool), self)]
+        found = []
+        for side in (0, 1):
+            fitted_to = np.arange(len(y)) % 2 != side
+            some, y_some = [scores[fitted_to] for scores in stack], y[fitted_to]
+            found.append((~fitted_to, Calibrated.fit(fit_pool(some, y_some, self.pool.members), some, y_some)))
+        return found
 
 
 class SingleLabels:
@@ -53,27 +93,35 @@ class SingleLabels:
 
     def choose(self, scores: Mapping[int, Scores], best: int, measure: Measure, most: int) -> Choice:
         """The pool of the least log loss; a single model instead if it is better by more than two standard errors."""
-        numbers = sorted(scores)
+        numbers, y = sorted(scores), self._y
         stack = [scores[number] for number in numbers]
-        chosen = self._calibrated(choose_pool(stack, self._y, most), stack)
-        values = measured(chosen.said, self._y, chosen.pool.log_loss)
-        single = self._calibrated(fit_pool(stack, self._y, (numbers.index(best),)), stack)
-        alone = measured(scores[best], self._y, single.pool.log_loss)
+        chosen = Calibrated.fit(choose_pool(stack, y, most), stack, y)
+        said = chosen.apply(stack)
+        values = measured(said, y, _log_loss(said, y))
+        single = Calibrated.fit(fit_pool(stack, y, (numbers.index(best),)), stack, y)
+        alone = measured(scores[best], y, _log_loss(single.apply(stack), y))
         noise = 2.0 * self._noise(alone[measure])
         if most == 1 or alone[measure] > values[measure] + noise:
             chosen, values = single, alone
-        pool = chosen.pool._replace(members=tuple(numbers[member] for member in chosen.pool.members))
-        tree, reliability = self._problem.taxonomy, Reliability.from_log_probabilities(chosen.said, self._y)
+        # what answers are worth is known from rows that nothing was fitted to, and from rows of labels to come
+        others, counts = chosen.of_others(y, stack), np.bincount(self._problem.y, minlength=self._problem.n_classes)
+        to_come, y_to_come = with_unseen(_said(others, stack), y, counts)
+        if len(y_to_come) > len(y):
+            factor = sure_factor(to_come, y_to_come)
+            chosen, others = chosen.times(factor), [(rows, fitted.times(factor)) for rows, fitted in others]
+            to_come, y_to_come = with_unseen(_said(others, stack), y, counts)
+        log_loss = _log_loss(chosen.apply(stack), y)
+        pool = Pool(tuple(numbers[member] for member in chosen.pool.members), chosen.pool.coefficients, log_loss)
+        tree, reliability = self._problem.taxonomy, Reliability.from_log_probabilities(to_come, y_to_come)
         kept: dict[str, State] = {"reliability": reliability.arrays()}
         if chosen.tempering is not None:
             kept["tempering"] = chosen.tempering.arrays()
         if chosen.later is not None:
             kept["later_places"] = chosen.later.arrays()
         if tree is not None:
-            kept["back_off"] = BackOff.from_log_probabilities(
-                tree, self._problem.classes, chosen.said, self._y
-            ).arrays()
-        found = {f"held_out_{name}": value for name, value in values.items()} | {"held_out_log_loss": pool.log_loss}
+            levels = BackOff.from_log_probabilities(tree, self._problem.classes, to_come, y_to_come)
+            kept["back_off"] = levels.arrays()
+        found = {f"held_out_{name}": value for name, value in values.items()} | {"held_out_log_loss": log_loss}
         found["held_out_calibration_error"] = reliability.calibration_error()
         return Choice(pool, found, kept)
 
@@ -89,26 +137,18 @@ class SingleLabels:
             LaterPlaces.from_arrays(later, len(members)) if later else None,
         )
 
-    def _calibrated(self, pool: Pool, stack: Sequence[Scores]) -> Calibrated:
-        """A pool that is not too sure.
-
-        One model has one temperature, so that what its features bring to a score is the same in each row.
-        """
-        members = [stack[member] for member in pool.members]
-        whole = pooled(members, pool.coefficients)
-        tempering = TemperatureScaling.fit(whole, self._y) if len(members) > 1 else None
-        if tempering is None:
-            pool = cautious(pool, stack, self._y)
-            said = log_softmax(pooled(members, pool.coefficients))
-        else:
-            said = log_softmax(tempering.apply(whole))
-        later = LaterPlaces.fit(said, members, self._y) if len(members) > 1 else None
-        if later is not None:
-            said = later.apply(said, members)
-        if tempering is not None or later is not None:
-            pool = pool._replace(log_loss=-float(said[np.arange(len(self._y)), self._y].mean(dtype=np.float64)))
-        return Calibrated(pool, tempering, later, said)
-
     def _noise(self, value: float) -> float:
         """The standard error of a mean of numbers from 0 to 1; of a log loss, nothing."""
         return float(np.sqrt(max(value * (1.0 - value), 0.0) / len(self._y))) if 0.0 <= value <= 1.0 else 0.0
+
+
+def _said(others: Sequence[tuple[Bools, Calibrated]], stack: Sequence[Scores]) -> Floats32:
+    """Logarithms of probabilities of all rows, those of each part by its own calibration."""
+    said = np.empty(stack[0].shape, np.float32)
+    for rows, fitted in others:
+        said[rows] = fitted.apply([scores[rows] for scores in stack])
+    return said
+
+
+def _log_loss(said: Floats32, y: Ints32) -> float:
+    return -float(said[np.arange(len(y)), y].mean(dtype=np.float64))

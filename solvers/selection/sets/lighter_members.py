@@ -2,8 +2,9 @@
 
 A linear weight is dropped where it is below ``SHARE`` of the largest of its label, a coefficient of a kernel where it
 is below ``KERNEL_SHARE`` of it; the latter are rounded to single precision. What the dropped weights contribute in the
-mean over the rows goes into the intercept: most of them are small, negative and of frequent terms. The models of trials become lighter before
-they are measured and calibrated, so that the measures, the choice and the probabilities are those of what is kept.
+mean over the rows goes into the intercept: most of them are small, negative and of frequent terms. The models of trials
+become lighter before they are measured and calibrated, so that the measures, the choice and the probabilities are those
+of what is kept.
 """
 
 from typing import Any
