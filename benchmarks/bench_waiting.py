@@ -1,45 +1,58 @@
 """How long does a person wait from a file of texts to the first and to the best prediction, phase by phase?
 
-A service of its own, over HTTP, beside scikit-learn's TfidfVectorizer and LinearSVC on the same file. The first model
-is a single machine, the best one is chosen by ``auto``. Both are trained on a few rows first, to compile their loops.
+A service of its own, over HTTP, beside scikit-learn's LinearSVC and Omikuji on words, and on features of the kind that
+``auto`` makes, of the same file. ``--annif PYTHON`` names the interpreter of an environment that has Annif with
+Omikuji. The service's first model is a single machine, the best one is chosen by ``auto``. Both are trained on a few
+rows first, to compile their loops.
 """
 
 import argparse
 import json
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.largest_service import LOOK_SECONDS, Watch, serving
 from benchmarks.results import write
+from benchmarks.waiting_peers import (
+    Phases,
+    annif_omikuji,
+    linear_svc,
+    omikuji_trees,
+    read,
+    words,
+    words_and_characters,
+)
 
-SETS = ("20news", "naics", "debian-section")
+SETS = ("20news", "naics", "debian-section", "debian-maintainer", "docstrings")
 # the single machine that gives the first model, and the choice that gives the best one
 MACHINES = {"first": "crammer_singer", "best": "auto"}
 # enough that `auto` divides them as it divides the whole set
 WARM_ROWS = 2_500
 HEADER = ("program", "model", "phase", "s", "processor s", "share of processor s, %", "P@1, %")
 Row = list[object]
-Phases = dict[str, tuple[float, float]]
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--sets", nargs="*", default=SETS)
+    arguments.add_argument("--annif", metavar="PYTHON")
     chosen = arguments.parse_args()
     for name in chosen.sets:
         with tempfile.TemporaryDirectory() as folder:
             train, test = write_files(name, Path(folder))
             n_train, n_test = (len(read(path)[0]) for path in (train, test))
-            rows = [*of_sklearn(train, test), *of_service(train, test, Path(folder, "home"))]
+            rows = [*of_peers(train, test, chosen.annif), *of_service(train, test, Path(folder, "home"))]
             note = (
                 f"{n_train:,} rows for training, {n_test:,} for testing. Wall seconds and processor seconds of all "
                 "processes of the program; the last row of a model is the sum. The service's first model begins with "
                 "the upload; the best one uses the same dataset, so its sum leaves the upload and the import out. A "
-                f"phase shorter than {LOOK_SECONDS:g} s counts in the one before. scikit-learn answers in its own "
-                "process, without storage, a test of its own or a certificate."
+                f"phase shorter than {LOOK_SECONDS:g} s counts in the one before. scikit-learn and Omikuji answer in "
+                "their own process, without storage, a test of their own or a certificate. Words and characters are "
+                "the kind of features that `auto` makes: words, pairs of words, and characters within words, with the "
+                "same bounds. Annif starts with each command."
             )
         write(f"From a file of texts to predictions: {name}", HEADER, rows, note)
 
@@ -62,27 +75,17 @@ def write_rows(path: Path, texts: Sequence[str], classes: Sequence[int]) -> None
             file.write(json.dumps({"text": text, "label": f"class-{label}"}) + "\n")
 
 
-def of_sklearn(train: Path, test: Path) -> list[Row]:
-    """The phases of scikit-learn's pipeline, in this process."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.svm import LinearSVC
-
-    found: Phases = {}
-
-    def timed(phase: str, call: Callable[[], Any]) -> Any:
-        wall, processor = time.perf_counter(), time.process_time()
-        result = call()
-        found[phase] = (time.perf_counter() - wall, time.process_time() - processor)
-        return result
-
-    texts, labels = timed("read", lambda: read(train))
-    tfidf, machine = TfidfVectorizer(sublinear_tf=True), LinearSVC()
-    X = timed("features", lambda: tfidf.fit_transform(texts))
-    timed("training", lambda: machine.fit(X, labels))
-    held_out, right = read(test)
-    timed("first answer", lambda: machine.predict(tfidf.transform(held_out[:1])))
-    hits = machine.predict(tfidf.transform(held_out)) == right
-    return table_rows("scikit-learn", "LinearSVC", found, 100 * float(hits.mean()))
+def of_peers(train: Path, test: Path, annif: str | None) -> list[Row]:
+    """The phases of other programs."""
+    kinds = {"words": lambda _: words(), "words and characters": words_and_characters}
+    rows: list[Row] = []
+    for kind, features in kinds.items():
+        rows += table_rows("scikit-learn", f"LinearSVC, {kind}", *linear_svc(features, train, test))
+    for kind, features in kinds.items():
+        rows += table_rows("Omikuji", f"three trees, {kind}", *omikuji_trees(features, train, test))
+    if annif is not None:
+        rows += table_rows("Annif", "omikuji, words", *annif_omikuji(annif, train, test))
+    return rows
 
 
 def of_service(train: Path, test: Path, home: Path) -> list[Row]:
@@ -155,12 +158,6 @@ def table_rows(program: str, model: str, phases: Phases, right: float) -> list[R
         share = f"{100 * of_processor / processor:.0f}" if processor else "-"
         rows.append([program, model, phase, f"{of_wall:.1f}", f"{of_processor:.1f}", share, ""])
     return [*rows, [program, model, "sum", f"{wall:.1f}", f"{processor:.1f}", "100", f"{right:.1f}"]]
-
-
-def read(path: Path) -> tuple[list[str], list[str]]:
-    """Texts and labels of a file of JSON lines."""
-    rows = [json.loads(line) for line in path.read_text().split("\n") if line]
-    return [row["text"] for row in rows], [row["label"] for row in rows]
 
 
 if __name__ == "__main__":

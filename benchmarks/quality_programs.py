@@ -146,7 +146,7 @@ def omikuji_model(fixed: Setting, setting: Setting, rows: Rows, n_classes: int) 
             file.write(f"{known.X.shape[0]} {known.X.shape[1]} {n_classes}\n")
             for label, pairs in zip(known.y, _pairs(known.X), strict=True):
                 file.write(f"{label} " + " ".join(f"{j}:{value:.8g}" for j, value in pairs) + "\n")
-        with _quiet(), _timed() as clock:
+        with quiet(), _timed() as clock:
             model = omikuji.Model.train_on_data(str(path), params, n_threads=1)
     model.init_prediction_thread_pool(1)
 
@@ -159,7 +159,7 @@ def omikuji_model(fixed: Setting, setting: Setting, rows: Rows, n_classes: int) 
 
     def n_bytes() -> int:
         with tempfile.TemporaryDirectory() as folder:
-            with _quiet():
+            with quiet():
                 model.save(folder)
             return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
 
@@ -167,7 +167,7 @@ def omikuji_model(fixed: Setting, setting: Setting, rows: Rows, n_classes: int) 
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without what compiled code writes to stdout and stderr."""
     sys.stdout.flush()
     kept = [os.dup(number) for number in (1, 2)]

@@ -8,8 +8,9 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -32,6 +33,7 @@ trainer = PunktTrainer()
 trainer.train("\\n".join(json.loads(line)["text"] for line in open(sys.argv[1])))
 save_punkt_params(trainer.get_params(), dir=sys.argv[2])
 """
+_ROWS_OF_SENTENCES = 1_000
 
 
 @contextmanager
@@ -51,34 +53,81 @@ def mlserver(python: str, rows: Path, name: str) -> Iterator[int]:
         yield http
 
 
+@dataclass(frozen=True)
+class AnnifProject:
+    """A project of Annif in a folder, by its command line.
+
+    Attributes
+    ----------
+    python : str
+        The interpreter of an environment that has Annif.
+    name : str
+        Of the project and its vocabulary.
+    """
+
+    python: str
+    folder: Path
+    name: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Where Annif finds the project."""
+        return {
+            **os.environ,
+            "NLTK_DATA": str(self.folder / "nltk"),
+            "ANNIF_PROJECTS": str(self.folder / "projects.cfg"),
+            "ANNIF_DATADIR": str(self.folder / "data"),
+        }
+
+    def run(self, command: Sequence[str], text: str | None = None) -> None:
+        """Run a command of Annif, and give it a text to read."""
+        whole = [self.python, "-m", "annif.cli", *command]
+        subprocess.run(whole, env=self.environment, check=True, capture_output=True, input=text, text=True)
+
+    def load_vocabulary(self) -> None:
+        """Read the labels."""
+        self.run(["load-vocab", "--language", "en", self.name, str(self.folder / "subjects.tsv")])
+
+    def train(self) -> None:
+        """Train on the rows that the project was made of."""
+        self.run(["train", self.name, str(self.folder / "documents.tsv")])
+
+    def documents(self, file: str, texts: Sequence[str], labels: Sequence[str]) -> Path:
+        """A file of texts with their labels, as Annif reads them: one line each."""
+        path = self.folder / file
+        rows = zip(texts, labels, strict=True)
+        path.write_text("".join(f"{' '.join(text.split())}\t<http://example.org/{label}>\n" for text, label in rows))
+        return path
+
+
+def annif_project(python: str, rows: Path, folder: Path, name: str, backend: str) -> AnnifProject:
+    """A project of Annif for rows of JSON lines, not trained yet."""
+    sentences = folder / "nltk" / "tokenizers" / "punkt_tab" / "english"
+    sentences.mkdir(parents=True)
+    documents = [json.loads(line) for line in rows.read_text().split("\n") if line]
+    few = folder / "few.jsonl"
+    few.write_text("".join(json.dumps(one) + "\n" for one in documents[:_ROWS_OF_SENTENCES]))
+    subprocess.run([python, "-c", _SENTENCES, str(few), str(sentences)], check=True)
+    labels = sorted({one["label"] for one in documents})
+    subjects = "".join(f"<http://example.org/{label}>\t{label}\n" for label in labels)
+    (folder / "subjects.tsv").write_text(subjects)
+    about = {"name": name, "language": "en", "backend": backend, "analyzer": "simple", "vocab": name, "min_df": 2}
+    (folder / "projects.cfg").write_text("\n".join([f"[{name}]", *(f"{key}={value}" for key, value in about.items())]))
+    project = AnnifProject(python, folder, name)
+    project.documents("documents.tsv", [one["text"] for one in documents], [one["label"] for one in documents])
+    return project
+
+
 @contextmanager
 def annif(python: str, rows: Path, name: str) -> Iterator[int]:
     """Annif with its ``svc`` backend behind one worker of gunicorn, as its documentation says; the port of its HTTP."""
-    folder = rows.with_name("annif")
-    sentences = folder / "nltk" / "tokenizers" / "punkt_tab" / "english"
-    sentences.mkdir(parents=True)
-    subprocess.run([python, "-c", _SENTENCES, str(rows), str(sentences)], check=True)
-    documents = [json.loads(line) for line in rows.read_text().splitlines()]
-    labels = sorted({one["label"] for one in documents})
-    subjects, training = folder / "subjects.tsv", folder / "documents.tsv"
-    subjects.write_text("".join(f"<http://example.org/{label}>\t{label}\n" for label in labels))
-    training.write_text("".join(f"{one['text']}\t<http://example.org/{one['label']}>\n" for one in documents))
-    project = {"name": name, "language": "en", "backend": "svc", "analyzer": "simple", "vocab": name, "min_df": 2}
-    (folder / "projects.cfg").write_text(
-        "\n".join([f"[{name}]", *(f"{key}={value}" for key, value in project.items())])
-    )
-    environment = {
-        **os.environ,
-        "NLTK_DATA": str(folder / "nltk"),
-        "ANNIF_PROJECTS": str(folder / "projects.cfg"),
-        "ANNIF_DATADIR": str(folder / "data"),
-    }
-    for command in (["load-vocab", "--language", "en", name, str(subjects)], ["train", name, str(training)]):
-        subprocess.run([python, "-m", "annif.cli", *command], env=environment, check=True, capture_output=True)
+    project = annif_project(python, rows, rows.with_name("annif"), name, "svc")
+    project.load_vocabulary()
+    project.train()
     (port,) = _free_ports(1)
     command = [python, "-m", "gunicorn", "annif:create_app()", "--bind", f"127.0.0.1:{port}", "--timeout", "600"]
     command += ["--workers", "1", "--worker-class", "uvicorn.workers.UvicornWorker"]
-    with _running(command, environment, f"http://127.0.0.1:{port}/v1/projects/{name}"):
+    with _running(command, project.environment, f"http://127.0.0.1:{port}/v1/projects/{name}"):
         yield port
 
 

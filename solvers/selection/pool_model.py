@@ -17,6 +17,9 @@ from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pooling import log_softmax, pooled
 from solvers.selection.temperature_scaling import TemperatureScaling
 
+# of a block of rows: arrays of many rows take longer to be mapped than to be filled
+BLOCK_SCORES = 1 << 18
+
 
 class PoolModel(Model):
     """``log p(c) = t z(c) - log sum_c exp(t z(c))``, ``z(c) = sum_m b_m s_m(c)`` over models m with scores s_m.
@@ -69,7 +72,17 @@ class PoolModel(Model):
         return [member.score_one(indices, values)[None] for member in self.members]
 
     def _log_probabilities(self, members: Sequence[AnyFloats]) -> Floats32:
-        """Of the members' scores, each of shape (n_rows, n_classes)."""
+        """Of the members' scores, each of shape (n_rows, n_classes); by blocks of rows that stay in cache."""
+        n, k = members[0].shape
+        rows = max(1, BLOCK_SCORES // k)
+        if n <= rows:
+            return self._of_block(members)
+        said = np.empty((n, k), np.float32)
+        for begin in range(0, n, rows):
+            said[begin : begin + rows] = self._of_block([each[begin : begin + rows] for each in members])
+        return said
+
+    def _of_block(self, members: Sequence[AnyFloats]) -> Floats32:
         scores = pooled(members, self.coefficients)
         said = log_softmax(scores if self.tempering is None else self.tempering.apply(scores))
         return said if self.later is None else self.later.apply(said, members)

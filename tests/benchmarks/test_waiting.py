@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks.bench_waiting import WARM_ROWS, few_rows, of_sklearn, read, summed, table_rows, write_rows
+from benchmarks.bench_waiting import WARM_ROWS, few_rows, summed, table_rows, write_rows
+from benchmarks.waiting_peers import linear_svc, read, words, words_and_characters
 
 
 def test_a_phase_that_comes_up_twice_has_one_row_with_both_times() -> None:
@@ -43,6 +45,18 @@ def test_a_pipeline_is_timed_from_the_file_to_its_first_answer(tmp_path: Path) -
     write_rows(train, texts, [0, 1] * 10)
     write_rows(test, texts[:4], [0, 1, 0, 1])
     assert read(test) == (texts[:4], ["class-0", "class-1", "class-0", "class-1"])
-    rows = of_sklearn(train, test)
-    assert [row[2] for row in rows] == ["read", "features", "training", "first answer", "sum"]
-    assert rows[-1][-1] == "100.0"
+    for features in (lambda _: words(), words_and_characters):
+        waited = linear_svc(features, train, test)
+        assert list(waited.phases) == ["read", "features", "training", "first answer"]
+        assert waited.right == 100
+
+
+def test_features_of_words_and_characters_have_one_length_and_the_terms_of_the_recipe() -> None:
+    texts = ["red apple tree", "red apple", "green apple tree"]
+    made = words_and_characters(2)
+    rows = made.fit_transform(texts)
+    assert np.asarray(rows.multiply(rows).sum(axis=1)).ravel() == pytest.approx(1)
+    names = {name.partition("__")[2] for name in made[0].get_feature_names_out()}
+    assert {"red", "red apple", "apple tree", " re", "ee "} <= names
+    # in one text only
+    assert not {"green", "een"} & names

@@ -7,7 +7,7 @@ leaves below one node.
 """
 
 from collections import deque
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -58,7 +58,11 @@ def centroids(X: sp.csr_matrix, y: Ints32, n_classes: int, weights: Floats) -> s
     weights : float64 array, shape (n_samples,)
     """
     members = sp.csr_matrix((weights, (y, np.arange(len(y)))), shape=(n_classes, len(y)))
-    return sp.csr_matrix(_unit_rows(sp.csr_matrix(members @ X)))
+    sums = sp.csr_matrix(members @ X)
+    row = np.repeat(np.arange(n_classes), np.diff(sums.indptr))
+    lengths = np.sqrt(np.bincount(row, sums.data * sums.data, n_classes))
+    sums.data /= np.where(lengths > 0, lengths, 1.0)[row]
+    return sums
 
 
 def learn_tree(
@@ -112,16 +116,17 @@ def _divide(
         if (clusters == found).all():
             break
         found = clusters
-        members = sp.csr_matrix((np.ones(len(found), np.float32), (found, np.arange(len(found)))))
-        means = _unit_rows((members @ rows).toarray())
+        means = cluster_means(rows, found)
     return [classes[found == cluster] for cluster in np.unique(found)]
 
 
-def _unit_rows(rows: Any) -> Any:
-    # imported here, as it takes half a second that only learning a tree should cost
-    from sklearn.preprocessing import normalize
-
-    return normalize(rows)
+def cluster_means(rows: sp.csr_matrix, clusters: Ints) -> Floats32:
+    """The sums of the rows of each cluster, at unit length or zero, float32, shape (n_clusters, n_features)."""
+    order, ends = np.argsort(clusters, kind="stable"), np.cumsum(np.bincount(clusters))
+    members = (np.ones(len(order), np.float32), order, np.append(0, ends))
+    sums = (sp.csr_matrix(members, shape=(len(ends), len(order))) @ rows).toarray()
+    lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+    return np.asarray(sums / np.where(lengths > 0, lengths, np.float32(1.0))[:, None])
 
 
 def _halves(likeness: Floats32) -> Ints:

@@ -173,7 +173,8 @@ def _train_node(problem: Problem, node: Node, machine: Solver[Any]) -> tuple[Ste
     *_, last = machine.steps(own)
     model = machine.bare_model(own, last.state)
     assert isinstance(model, LinearModel)
-    weights = sp.csr_matrix(np.asarray(model.W[:, : node.n_children].T, np.float32))
-    features = model.features[weights.indices].astype(np.int32)
-    shape = (node.n_children, problem.n_features)
-    return last, sp.csr_matrix((weights.data, features, weights.indptr), shape=shape)
+    W = np.ascontiguousarray(model.W[:, : node.n_children].T, np.float32)
+    kept = W != 0
+    features = model.features[np.nonzero(kept)[1]].astype(np.int32)
+    indptr = np.append(0, np.cumsum(np.count_nonzero(kept, axis=1)))
+    return last, sp.csr_matrix((W[kept], features, indptr), shape=(node.n_children, problem.n_features))

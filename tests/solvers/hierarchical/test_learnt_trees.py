@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from problems import small
 from training import fitted
 
-from solvers.hierarchical.learnt_trees.clustering import centroids, learn_tree
+from solvers.hierarchical.learnt_trees.clustering import centroids, cluster_means, learn_tree
 from solvers.hierarchical.learnt_trees.driver import nodes_of
 from solvers.registry import make
 
@@ -41,6 +41,17 @@ def test_classes_that_are_alike_come_together():
     tree = learn_tree(sp.csr_matrix(blocks + 0.1 * rng.random(blocks.shape)), "balanced", 2, 4, rng)
     halves = [classes_below(tree, child) for child in np.flatnonzero(tree.parent == 0)]
     assert {frozenset(half) for half in halves} == {frozenset(range(4)), frozenset(range(4, 8))}
+
+
+def test_centroids_and_the_means_of_clusters_have_unit_length_or_are_zero():
+    X = sp.csr_matrix(np.array([[3.0, 0.0], [0.0, 4.0], [5.0, 0.0], [1.0, 1.0]]))
+    X.data[X.data == 5.0] = 0.0
+    found = centroids(X, np.array([0, 0, 1, 2], np.int32), 3, np.array([1.0, 1.0, 1.0, 2.0]))
+    root = np.sqrt(0.5)
+    np.testing.assert_allclose(found.toarray(), [[0.6, 0.8], [0.0, 0.0], [root, root]])
+    means = cluster_means(sp.csr_matrix(X, dtype=np.float32), np.array([2, 0, 1, 2]))
+    assert means.dtype == np.float32
+    np.testing.assert_allclose(means, [[0.0, 1.0], [0.0, 0.0], np.array([4.0, 1.0]) / np.sqrt(17.0)], rtol=1e-6)
 
 
 def test_classes_without_features_are_divided_all_the_same():

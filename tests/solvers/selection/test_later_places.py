@@ -9,10 +9,12 @@ from scipy.special import log_softmax, softmax
 from solvers.core.linear_model import LinearModel
 from solvers.core.problem import Problem
 from solvers.labels.stored_arrays import ArrayFault
+from solvers.selection import pool_model
 from solvers.selection.later_places import LaterPlaces
 from solvers.selection.pool_model import PoolModel
 from solvers.selection.pooling import fit_pool, pooled
 from solvers.selection.single_labels import SingleLabels
+from solvers.selection.temperature_scaling import TemperatureScaling
 
 
 def scored(n=2000, k=7, seed=0):
@@ -127,3 +129,17 @@ def test_a_chosen_pool_says_of_rows_what_was_measured_on_them_and_is_read_back()
     before = PoolModel.from_arrays(problem.classes, 2 * k, old).scores(X)
     assert (before.argmax(axis=1) == said.argmax(axis=1)).all()
     assert not np.allclose(before, said, atol=0.01)
+
+
+def test_rows_have_the_same_probabilities_in_blocks_of_rows_as_alone(monkeypatch):
+    rng = np.random.default_rng(0)
+    classes, features = tuple("abcde"), np.arange(4, dtype=np.int32)
+    members = [LinearModel(classes, 4, features, rng.standard_normal((4, 5)), None) for _ in range(2)]
+    tempering = TemperatureScaling(0.1, 0.3)
+    later = LaterPlaces(np.array([0.5, 1.5]))
+    model = PoolModel(members, np.array([1.0, 2.0]), tempering=tempering, later=later)
+    X = sp.csr_matrix(rng.standard_normal((7, 4)))
+    whole = model.scores(X)
+    monkeypatch.setattr(pool_model, "BLOCK_SCORES", 11)
+    np.testing.assert_array_equal(model.scores(X), whole)
+    np.testing.assert_array_equal(np.vstack([model.scores(X[row]) for row in range(7)]), whole)
