@@ -20,6 +20,7 @@ from solvers.core.linear_model import LinearModel
 from solvers.core.machine import Machine
 from solvers.core.model import Model
 from solvers.core.problem import Problem
+from solvers.linear import near_duplicates
 from solvers.linear.driver.ascent import Ascent, fitted, weights_bytes
 from solvers.linear.driver.params import A, AscentParams, precision
 from solvers.linear.driver.run import Run
@@ -35,6 +36,8 @@ from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints32
 
 AUTO_FEATURES = 300
 CHUNK = 256
+# epochs between joint steps on near-duplicates, which wait longer where they gain less than this part of a pass
+JOINT_EVERY, MOST_WAIT, WORTH_JOINT = 5, 40, 0.1
 NEXT_TO_NOTHING = 1e-6
 
 
@@ -77,8 +80,23 @@ class AbsoluteLoss:
         return duals
 
     def visit(self, task: Task, run: Run, visits: Visits) -> int:
-        absolute.visit(task, visits, self.margins(task.n_classes), run.W, run.duals.values, run.progress)
+        margins = self.margins(task.n_classes)
+        absolute.visit(task, visits, margins, run.W, run.duals.values, run.progress)
+        if visits.end == len(run.order) and not margins.shared:
+            self._move_near_duplicates(task, run, margins)
         return visits.end
+
+    def _move_near_duplicates(self, task: Task, run: Run, margins: Margins) -> None:
+        """At the end of every fifth pass move near-duplicates jointly; where that gains little, less often."""
+        epoch, schedule = run.counters.epoch, run.schedule
+        if epoch < max(JOINT_EVERY, schedule.gradients_epoch):
+            return
+        gains = np.zeros(len(task.y))
+        gains[run.order] = run.progress.gains[run.order]
+        gain = near_duplicates.ascend(task, margins, run.W, run.duals.values, gains)
+        paid = gain > WORTH_JOINT * float(gains.sum())
+        schedule.gradients_wait = JOINT_EVERY if paid else min(2 * max(schedule.gradients_wait, JOINT_EVERY), MOST_WAIT)
+        schedule.gradients_epoch = epoch + schedule.gradients_wait
 
     def measure(self, task: Task, run: Run, gaps: Floats, leads: Floats) -> tuple[float, float, float]:
         margins, terms = self.margins(task.n_classes), scaling_search.blank()

@@ -28,6 +28,8 @@ from solvers.selection.splits import stratified
 
 # of eps, to which each C is solved: what is left is for the way between two of them
 SOLVED_TO = 0.3
+# from which eps on rounding in single precision would hide much of what the bounds decide, and may keep gaps open
+PRECISE_FROM = 2e-3
 # ratio of two neighbouring values of C: a solution far from the last one starts from much of what it has to unlearn
 MOST_RATIO, LEAST_RATIO = 10.0, 1.002
 # how the logarithm of the ratio may change from one step to the next, and at what gap it aims, by eps
@@ -370,7 +372,10 @@ class WholePath(Solver[Any]):
         return math.log(path.solved[path.left].C / self._low) / math.log(self._high / self._low)
 
     def _at(self, C: float) -> Solver[Any]:
-        return self._solver.at(C).at_tol(SOLVED_TO * self._eps)
+        solver = self._solver.at(C).at_tol(SOLVED_TO * self._eps)
+        if self._eps <= PRECISE_FROM and getattr(solver.params, "dtype", None) == "auto":
+            solver.params = solver.params.model_copy(update={"dtype": "float64"})
+        return solver
 
     def _start(self, path: Path, fold: Fold, problem: Problem) -> State | None:
         """What the training on all rows begins from."""

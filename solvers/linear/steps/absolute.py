@@ -174,7 +174,7 @@ def visit(task: Task, visits: Visits, margins: Margins, W: Array, alpha: Array, 
     """Exact block steps on the examples of ``visits``; W, alpha and progress change in place."""
     rows, labels, bounds, k = task
     order, begin, end, _, _ = visits
-    unchanged, statistics = progress.unchanged, progress.statistics[0]
+    unchanged, gains, statistics = progress.unchanged, progress.gains, progress.statistics[0]
     f, step = np.zeros(W.shape[1], W.dtype), np.zeros(W.shape[1], W.dtype)
     g, b, new = np.empty(k), np.empty(k), np.empty(k)
     trifle = 4.0 * np.finfo(W.dtype).eps
@@ -196,7 +196,7 @@ def visit(task: Task, visits: Visits, margins: Margins, W: Array, alpha: Array, 
         statistics.losses += loss
         statistics.violation = max(statistics.violation, violation)
         solve(b, y, k, own, other, margins.shared, bounds[i], T0, new)
-        mean, changed = 0.0, False
+        mean, changed, gain = 0.0, False, 0.0
         for c in range(k):
             old, value = a[c], new[c]
             a[c] = value
@@ -204,6 +204,8 @@ def visit(task: Task, visits: Visits, margins: Margins, W: Array, alpha: Array, 
             changed |= abs(d) > trifle * max(abs(value), abs(old))
             step[c] = d
             mean += d
+            gain += g[c] * d if c == y else -g[c] * d
+        gains[i] = 0.0
         if not changed:
             unchanged[i] = min(unchanged[i] + 1, 255)
             continue
@@ -211,6 +213,9 @@ def visit(task: Task, visits: Visits, margins: Margins, W: Array, alpha: Array, 
         mean /= k
         for c in range(k):
             step[c] -= mean
+            gain -= 0.5 * K * np.float64(step[c]) ** 2
+        gains[i] = gain
+        statistics.gain += gain
         for j in range(rows.indptr[i], rows.indptr[i + 1]):
             w, x = W[rows.indices[j]], rows.data[j]
             for c in range(w.shape[0]):

@@ -194,6 +194,14 @@ def test_more_rows_are_trained_on_without_another_path():
     assert steps[-1].primal == pytest.approx(alone.primal, rel=0.02)
 
 
+def test_small_gaps_are_certified_in_double_precision():
+    problem, found = small(n=90, d=10, k=4), []
+    for dtype in ("auto", "float64"):
+        path = WholePath(make("crammer_singer", {"dtype": dtype}), eps=1e-3, low=LOW, high=1.0)
+        found.append(path.model(problem, last_of(path.steps(problem)).state).record["path"])
+    assert found[0] == found[1]
+
+
 def test_a_training_that_misses_its_gap_is_tried_again_from_a_nearer_c():
     problem = small(n=90, d=10, k=4)
     solver = make("one_vs_rest", {"max_epochs": 30})
