@@ -188,7 +188,7 @@ def test_a_request_that_fails_once_changes_nothing(
         bucket.spoil = spoil
         with suppress(buckets.StorageAway):
             _upload_and_train()
-        # whom the service has told to come again does so
+        # the service has said to try again
         _upload_and_train()
         bucket.spoil = lambda _method, _path: None
         db.dispose()
