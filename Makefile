@@ -20,7 +20,7 @@ MORE := $(shell echo $$(( ($(CORES) * 3 + 1) / 2 )))
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
 .PHONY: help demo serve test test-slow test-all test-browser mutants audit check lint types imports docs-strict coverage docs
-.PHONY: docs-serve sbom release bench clean
+.PHONY: docs-serve sbom release images bench clean
 
 help:
 	@echo "make demo    train and query a classifier of docstrings, and compare it with scikit-learn's"
@@ -34,6 +34,7 @@ help:
 	@echo "make audit   check pinned packages for known vulnerabilities; needs a network"
 	@echo "make sbom    write build/sbom.json, a CycloneDX list of all pinned packages"
 	@echo "make release build wheel, sdist, chart, documentation, SBOM and SHA256SUMS of the commit into dist/"
+	@echo "make images build the images of client, server and worker (ENGINE=podman or buildah: with these instead of docker)"
 	@echo "make bench   run the benchmarks (some install reference libraries, which need a C++ compiler)"
 	@echo "make clean   remove .venv and the demonstration's data"
 
@@ -94,7 +95,14 @@ sbom: $(VENV)/installed-dev
 release: $(VENV)/installed-dev
 	@$(BIN)/python deploy/release.py check
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(MAKE) sbom docs-strict
+	@$(BIN)/hadolint Dockerfile
 	@$(BIN)/python deploy/release.py build
+
+ENGINE ?= docker
+
+images:
+	@for target in client server worker; do \
+	    $(ENGINE) build --target $$target --tag polymargin-$$target:$$(sed -n 's/^VERSION = "\(.*\)"/\1/p' app/version.py) . || exit 1; done
 
 # Without a network nothing is known: the check says so and does not fail.
 audit: $(VENV)/installed-dev

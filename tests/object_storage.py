@@ -1,6 +1,7 @@
 """A server that speaks S3 in this process, whose answers a test may spoil."""
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,12 +29,15 @@ class ObjectStorage:
         Methods and paths of all requests so far.
     spoil : callable
         Takes the method and the path of a request; the answer is ``busy`` for 503, ``truncated`` for half of the
-        content, ``expired`` for credentials that are no longer valid, or None for what the server answers.
+        content, ``expired`` for credentials that are no longer valid, ``slow`` for an answer that comes
+        ``slow_seconds`` after what was asked for is done, or None for what the server answers.
+    slow_seconds : float
     """
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str]] = []
         self.spoil: Callable[[str, str], str | None] = lambda _method, _path: None
+        self.slow_seconds = 1.0
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=_Silent)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -51,6 +55,9 @@ class ObjectStorage:
             start_response("403 Forbidden", [("Content-Type", "application/xml")])
             return [_BUSY.replace(b"SlowDown", b"ExpiredToken")]
         answer: Iterable[bytes] = self._app(environ, start_response)
+        if fault == "slow":
+            answer = [b"".join(answer)]
+            time.sleep(self.slow_seconds)
         if fault == "truncated":
             content = b"".join(answer)
             return [content[: len(content) // 2]]

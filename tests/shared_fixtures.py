@@ -105,6 +105,14 @@ def configure(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
     return change
 
 
+def empty(session: Session) -> None:
+    """Delete all rows of a PostgreSQL database."""
+    # in one message: there are dozens of tables
+    names = [table.name for table in reversed(Table.metadata.sorted_tables)]
+    session.connection().exec_driver_sql("".join(f'DELETE FROM "{name}";' for name in names))
+    session.commit()
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, configure: Callable[..., None]) -> sessionmaker[Session]:
     """An empty database of each kind at the newest schema, as the settings name it."""
@@ -112,10 +120,7 @@ def database(request: pytest.FixtureRequest, configure: Callable[..., None]) -> 
     if request.param == "postgresql":
         configure(database_url=request.getfixturevalue("postgres_database"))
         with db.sessions()() as session:
-            # in one message: there are dozens of tables
-            names = [table.name for table in reversed(Table.metadata.sorted_tables)]
-            session.connection().exec_driver_sql("".join(f'DELETE FROM "{name}";' for name in names))
-            session.commit()
+            empty(session)
     else:
         settings().home.mkdir()
         shutil.copy(request.getfixturevalue("sqlite_template"), settings().home / "polymargin.db")

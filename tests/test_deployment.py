@@ -1,5 +1,6 @@
 """What installs and deploys: pinned versions, containers, no secrets."""
 
+import json
 import os
 import re
 import shutil
@@ -84,12 +85,60 @@ def test_no_secret_has_a_default_and_no_port_is_open_to_the_network(compose: dic
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 
-def test_the_image_runs_without_root_and_copies_what_exists() -> None:
-    lines = (ROOT / "Dockerfile").read_text().splitlines()
-    assert "USER polymargin" in lines
-    for line in lines:
-        if line.startswith("COPY "):
+STAGES = ("client", "server", "worker")
+
+
+def _stages() -> dict[str, list[str]]:
+    """The instructions of each stage of the Dockerfile, each in one line, those of its base before its own."""
+    text = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE))
+    found: dict[str, list[str]] = {}
+    for part in re.split(r"^FROM ", text, flags=re.MULTILINE)[1:]:
+        head, *instructions = [line for line in part.splitlines() if line.strip()]
+        base, _, name = head.split()
+        found[name] = found.get(base, []) + instructions
+    return found
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_an_image_runs_without_root_from_files_that_another_stage_has_installed(name: str) -> None:
+    stages = _stages()
+    instructions = stages[name]
+    assert "USER 10001" in instructions
+    after = instructions[instructions.index("USER 10001") + 1 :]
+    assert not [line for line in after if line.startswith(("RUN", "COPY", "USER"))]
+    # a compiler, pip and caches stay behind
+    assert not [line for line in instructions if line.startswith("RUN") and ("pip" in line or "apt-get" in line)]
+    copied = [line.split() for line in instructions if line.startswith("COPY ")]
+    assert copied
+    assert all(words[1].removeprefix("--from=") in stages for words in copied)
+    assert any(line.startswith("HEALTHCHECK ") for line in instructions) == (name != "client")
+
+
+def test_a_service_writes_only_to_the_volumes_of_its_image() -> None:
+    for name in ("server", "worker"):
+        (volumes,) = (line for line in _stages()[name] if line.startswith("VOLUME "))
+        set_to = dict(
+            re.findall(r"(\w+)=(/\S+)", " ".join(line for line in _stages()[name] if line.startswith("ENV ")))
+        )
+        for setting in ("NUMBA_CACHE_DIR", "PYTHONPYCACHEPREFIX", "MPLCONFIGDIR", "POLYMARGIN_HOME"):
+            assert set_to[setting].startswith(tuple(json.loads(volumes.removeprefix("VOLUME ")))), setting
+
+
+def test_the_builder_copies_what_exists() -> None:
+    for line in (ROOT / "Dockerfile").read_text().splitlines():
+        if line.startswith("COPY ") and "--from=" not in line:
             assert all((ROOT / source).exists() for source in line.split()[1:-1]), line
+
+
+def test_the_images_are_built_by_one_command_and_used_with_a_read_only_root(compose: dict[str, Any]) -> None:
+    made = subprocess.run(["make", "--dry-run", "images"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert f"for target in {' '.join(STAGES)};" in made
+    for name in ("migrate", "api", "worker", "shard-0", "shard-1"):
+        service, target = compose["services"][name], "server" if name in ("migrate", "api") else "worker"
+        assert (service["build"]["target"], service["image"]) == (target, f"polymargin-{target}")
+        assert service["read_only"]
+        assert service["tmpfs"] == ["/tmp"]
+        assert {"files:/var/lib/polymargin", "cache:/var/cache/polymargin"} == set(service["volumes"])
 
 
 def test_docker_compose_reads_the_file() -> None:
@@ -128,6 +177,8 @@ def test_a_release_is_tested_built_by_make_and_published_by_the_identity_of_its_
     assert jobs["build"]["needs"] == "test"
     assert "make release" in [step.get("run") for step in jobs["build"]["steps"]]
     assert jobs["packages"]["permissions"] == {"id-token": "write"}
-    assert {each["architecture"] for each in jobs["image"]["strategy"]["matrix"]["include"]} == {"amd64", "arm64"}
+    matrix = jobs["image"]["strategy"]["matrix"]
+    assert {each["architecture"] for each in matrix["include"]} == set(matrix["architecture"]) == {"amd64", "arm64"}
+    assert matrix["target"] == jobs["images"]["strategy"]["matrix"]["target"] == list(STAGES)
     (step,) = (step for step in yaml.safe_load(WORKFLOWS[0].read_text())["jobs"]["run"]["steps"] if "run" in step)
     assert (ROOT / step["run"]).is_file()

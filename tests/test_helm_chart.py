@@ -76,6 +76,7 @@ def test_pods_are_probed_and_run_without_root() -> None:
     assert "livenessProbe" in TEMPLATES["workers.yaml"]
     assert VALUES["podSecurityContext"]["runAsNonRoot"] is True
     assert VALUES["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert VALUES["securityContext"]["readOnlyRootFilesystem"] is True
     assert f"--uid {VALUES['podSecurityContext']['runAsUser']} " in (CHART.parents[2] / "Dockerfile").read_text()
 
 

@@ -43,7 +43,9 @@ def _left(database: sessionmaker[Session]) -> list[str]:
     with database() as session:
         left = sweeping.orphans(session, store)
     incoming = [f"incoming/{path.name}" for path in store.path("incoming").glob("*")]
-    temporary = [str(path.relative_to(store.root)) for path in store.root.rglob(".*")]
+    hidden = [path.relative_to(store.root) for path in store.root.rglob(".*")]
+    # marks and locks of copies of objects stay
+    temporary = [str(path) for path in hidden if path.parts[0] not in (".copies", ".locks")]
     return sorted({*left, *incoming, *temporary})
 
 
@@ -65,7 +67,7 @@ def _wrong(database: sessionmaker[Session], acknowledged: list[str]) -> list[str
         except (OSError, ValueError) as error:
             wrong.append(f"{path}: {error}")
     for version in versions:
-        load_model(store.path(version.path) / "model", verify=True)
+        load_model(store.local(f"{version.path}/model"), verify=True)
     there = {version.id for version in versions if version.deleted_at is None}
     wrong += [f"an alias points to {id}, which is not there" for id in pointed_to if id not in there]
     return wrong

@@ -1,4 +1,4 @@
-"""A process that dies before any request to object storage: another machine takes the work up, and nothing is left."""
+"""Processes die before any request to object storage, and requests fail: work is taken up, and nothing is left."""
 
 import itertools
 import shutil
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shared_fixtures import empty
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -24,6 +25,7 @@ from app.predictions.model_cache import load_version
 from app.store import buckets, db, tables
 from app.store.db import db_now
 from app.store.files import files
+from workers.running import job_context
 from workers.tasks import run
 
 pytestmark = pytest.mark.slow
@@ -31,8 +33,15 @@ ROWS = b"".join(b"%s %d:1 %d:0.5\n" % (b"abc"[i % 3 : i % 3 + 1], i % 3 + 1, i %
 TRAIN = TrainRequest(
     dataset="d", model="m", solver="weston_watkins", params={"max_epochs": 3, "tol": 1e-12}, test_fraction=0.2
 )
-# every third request, from the first, the second or the third one on
-EVERY = 3
+# every second request, from the first one on with one database, and from the second one on with the other
+EVERY = 2
+each_database = pytest.mark.parametrize(
+    ("database", "first"),
+    [("sqlite", 0), ("postgresql", 1)],
+    indirect=["database"],
+    ids=["sqlite-even", "postgresql-odd"],
+)
+FAULTS = ("busy", "truncated", "expired", "slow")
 
 
 class Death(BaseException):
@@ -52,9 +61,11 @@ def _upload_and_train() -> None:
 
 
 def _run_all(session: Session) -> None:
-    for id in session.scalars(select(tables.Job.id).where(tables.Job.state == "queued")).all():
+    # a job that has waited for the storage is queued again
+    while id := session.scalar(select(tables.Job.id).where(tables.Job.state == "queued").limit(1)):
         session.rollback()
         run(id)
+        session.rollback()
 
 
 def _dies(number: int) -> bool:
@@ -90,41 +101,101 @@ def _take_up() -> None:
         sweeping.tidy(session, files())
 
 
-@pytest.mark.parametrize("first", range(EVERY))
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-def test_work_that_ends_before_a_request_is_taken_up_elsewhere(
-    first: int,
+@pytest.fixture
+def rounds(
     database: sessionmaker[Session],
-    configure: Callable[..., None],
     bucket: Any,
+    configure: Callable[..., None],
     sqlite_template: Path,
     tmp_path: Path,
+) -> Callable[[int], Iterator[int]]:
+    """Numbers from one on, each with an empty database and an empty bucket."""
+    address, on_postgresql = settings().files, settings().database_url
+
+    def begin(first: int) -> Iterator[int]:
+        for number in itertools.count(first, EVERY):
+            home = tmp_path / f"{number}"
+            home.mkdir()
+            db.dispose()
+            configure(home=home, files=f"{address}/{number}", cache=home / "one")
+            if on_postgresql:
+                with db.sessions()() as session:
+                    empty(session)
+            else:
+                shutil.copy(sqlite_template, home / "polymargin.db")
+            yield number
+
+    configure(checkpoint_seconds=0, lease_seconds=3600, heartbeat_seconds=1000)
+    return begin
+
+
+def _trained() -> bytes:
+    """The arrays of the model, after a look at whether rows and objects agree and nothing else is left."""
+    with db.sessions()() as session:
+        version = models.version(session, "m")
+        arrays = load_version(session, version).model.arrays()
+        looks = [each for each in doctor.examine(hashes=True) if each.part in ("files", "object storage")]
+        assert {each.state for each in looks} == {"ok"}, looks
+        (row,) = session.scalars(select(tables.Dataset))
+        assert files().names("datasets") == [row.id]
+        assert files().names(f"datasets/{row.id}") == [str(row.path).rpartition("/")[2], "source"]
+        assert files().names("models") == [models.folder(session, version.id).removeprefix("models/")]
+        assert (files().names("jobs"), files().names("incoming")) == ([], [])
+    return b"".join(array.tobytes() for _, array in sorted(arrays.items()))
+
+
+@each_database
+def test_work_that_ends_before_a_request_is_taken_up_elsewhere(
+    first: int, rounds: Callable[[int], Iterator[int]], bucket: Any, configure: Callable[..., None]
 ) -> None:
     found: set[bytes] = set()
-    address = settings().files
-    configure(checkpoint_seconds=0, lease_seconds=3600, heartbeat_seconds=1000)
-    for number in itertools.count(first, EVERY):
-        home = tmp_path / f"{number}"
-        home.mkdir()
-        shutil.copy(sqlite_template, home / "polymargin.db")
-        db.dispose()
-        configure(home=home, files=f"{address}/{number}", cache=home / "one")
+    for number in rounds(first):
         died = _dies(number)
         db.dispose()
-        configure(cache=home / "other")
+        configure(cache=settings().home / "other")
         _take_up()
-        with db.sessions()() as session:
-            version = models.version(session, "m")
-            arrays = load_version(session, version).model.arrays()
-            found.add(b"".join(array.tobytes() for _, array in sorted(arrays.items())))
-            looks = [each for each in doctor.examine(hashes=True) if each.part in ("files", "object storage")]
-            assert {each.state for each in looks} == {"ok"}, looks
-            (row,) = session.scalars(select(tables.Dataset))
-            assert files().names("datasets") == [row.id]
-            assert files().names(f"datasets/{row.id}") == [str(row.path).rpartition("/")[2], "source"]
-            assert files().names("models") == [models.folder(session, version.id).removeprefix("models/")]
-            assert (files().names("jobs"), files().names("incoming")) == ([], [])
+        found.add(_trained())
         if not died:
+            break
+    assert number > 20
+    assert len(found) == 1
+
+
+@each_database
+def test_a_request_that_fails_once_changes_nothing(
+    first: int,
+    rounds: Callable[[int], Iterator[int]],
+    bucket: Any,
+    configure: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connect_seconds, _, tries = buckets._limits["reads"]
+    monkeypatch.setattr(buckets, "_limits", dict.fromkeys(("reads", "writes"), (connect_seconds, 0.5, tries)))
+    monkeypatch.setattr(job_context, "_PAUSE_SECONDS", 0.01)
+    found: set[bytes] = set()
+    for number in rounds(first):
+        n = itertools.count()
+        spoilt: list[str] = []
+
+        def spoil(
+            method: str, path: str, n: Iterator[int] = n, spoilt: list[str] = spoilt, at: int = number
+        ) -> str | None:
+            if next(n) != at:
+                return None
+            spoilt.append(FAULTS[at // EVERY % len(FAULTS)])
+            return spoilt[0]
+
+        bucket.spoil = spoil
+        with suppress(buckets.StorageAway):
+            _upload_and_train()
+        # the service has said to try again
+        _upload_and_train()
+        bucket.spoil = lambda _method, _path: None
+        db.dispose()
+        configure(cache=settings().home / "other")
+        _take_up()
+        found.add(_trained())
+        if not spoilt:
             break
     assert number > 20
     assert len(found) == 1

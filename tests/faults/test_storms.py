@@ -1,5 +1,6 @@
 """Requests that go on while a part of the service ends or restarts: what was accepted is done, nothing is a 500."""
 
+import itertools
 import os
 import shutil
 import signal
@@ -269,4 +270,36 @@ def test_a_redis_that_fails_under_a_storm_refuses_nothing_and_loses_no_job(
     _await_all(database, storm.accepted)
     with database() as session:
         assert {jobs.get(session, id).attempt for id in storm.accepted} == {1}
+    assert broken(database, storm.accepted) == []
+
+
+def test_object_storage_that_fails_under_a_storm_loses_no_job(
+    workers: Any,
+    database: sessionmaker[Session],
+    bucket: Any,
+    dataset: Callable[..., str],
+    configure: Callable[..., None],
+) -> None:
+    configure(lease_seconds=30)  # no worker is lost here
+    dataset()
+    with database() as session:
+        secret = keys.create(session, "root", "admin").secret
+    workers.start()
+    faults = itertools.cycle(["busy", None, "truncated", None, "slow", None])
+    with _api() as (port, _):
+        with Storm(port, secret) as storm:
+            storm.until(lambda storm: len(storm.accepted) >= 5)
+            bucket.spoil = lambda _method, _path: next(faults)
+            storm.until(lambda storm: len(storm.accepted) >= 15)
+            asked = len(bucket.requests)
+            bucket.spoil = lambda _method, _path: "expired"
+            storm.until(lambda storm: len(storm.accepted) >= 25 and len(bucket.requests) > asked + 5)
+            bucket.spoil = lambda _method, _path: None
+            storm.until(lambda storm: len(storm.accepted) >= MOST_JOBS)
+        assert set(storm.statuses) <= {200, 202, 503}
+        assert storm.unanswered == 0
+        assert storm.without_retry == []
+    _await_all(database, storm.accepted)
+    with database() as session:
+        sweeping.tidy(session, files())
     assert broken(database, storm.accepted) == []
