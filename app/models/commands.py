@@ -253,7 +253,9 @@ def _tags(tags: dict[str, str]) -> str | None:
 
 
 def _setting(tried: SelectionTrial | Member | LeftOut) -> str:
-    return f"{tried.solver} {_settings(tried.params)}" + (" without the tree" if tried.flat else "")
+    sketch = None if isinstance(tried, Member) else tried.sketch
+    kinds = (" without the tree" if tried.flat else "") + (f", on some of the {sketch}" if sketch else "")
+    return f"{tried.solver} {_settings(tried.params)}{kinds}"
 
 
 def _settings(params: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Schemas of models, versions, aliases and deletions."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, computed_field
 
@@ -158,6 +158,9 @@ class ModelVersion(Shown, BaseModel):
 
 
 FLAT = "Along a tree: trained on the rows' own labels, without the tree."
+SKETCH = (
+    "Trained on some of the rows or labels only, to choose what is tried on all; other trials do not compare with it."
+)
 
 
 MAX_TAGS, MAX_NOTES = 100, 20_000
@@ -169,6 +172,7 @@ class SelectionTrial(BaseModel):
     solver: str
     params: dict[str, Any]
     flat: bool = Field(default=False, description=FLAT)
+    sketch: Literal["rows", "labels"] | None = Field(default=None, description=SKETCH)
     measures: dict[str, float] = Field(
         description="Measures on the held-out rows; also seconds, epochs and rows of the training."
     )
@@ -180,6 +184,7 @@ class LeftOut(BaseModel):
     solver: str
     params: dict[str, Any]
     flat: bool = Field(default=False, description=FLAT)
+    sketch: Literal["rows", "labels"] | None = Field(default=None, description=SKETCH)
     reason: str
 
 

@@ -25,7 +25,15 @@ from solvers.labels.label_sets import own_labels
 from solvers.labels.tree_part import TreePart
 from solvers.numerics.array_types import Ints
 from solvers.selection.all_rows import ChosenMembers
-from solvers.selection.candidates import MANY_CLASSES, Candidate, Family, check_families, default_families, families_of
+from solvers.selection.candidates import (
+    MANY_CLASSES,
+    Candidate,
+    Family,
+    check_families,
+    default_families,
+    families_of,
+    has_many_labels,
+)
 from solvers.selection.held_out import MOST_SCORES, Fold, Measure, folds_of, held_out_rows
 from solvers.selection.search import MEASURING_BYTES, Options, Search
 from solvers.selection.sets.frequency_calibration import Trained
@@ -35,6 +43,9 @@ from solvers.selection.sets.set_thresholds import SetThresholds
 from solvers.selection.sets.vocabulary_sets import VocabularySets
 from solvers.selection.single_labels import SingleLabels
 from solvers.selection.tasks import View, Views
+
+# of many labels one in so many is in the sketches
+SOME_LABELS = 4
 
 
 class AutoParams(CostParams):
@@ -262,11 +273,23 @@ def _views(prepared: _Prepared, folds: Sequence[Fold], thresholds: SetThresholds
     usual = View(problem, LabelSets(part, held_out, thresholds, _trained(labels, folds), ranked))
     vocabulary = View(prepared.whole, VocabularySets(prepared.whole, folds))
     if not has_own_inner(problem):
-        return Views(usual, None, vocabulary)
+        return Views(usual, None, vocabulary, _some_labels(problem, folds, thresholds))
     flat = flat_problem(problem)
     assert flat.labels is not None
     trained = _trained(flat.labels, folds)
     return Views(usual, View(flat, LabelSets(part, held_out, thresholds, trained, ranked, flat=True)), vocabulary)
+
+
+def _some_labels(problem: Problem, folds: Sequence[Fold], thresholds: SetThresholds) -> View | None:
+    """A share of the labels, all rows, for sketches of many labels without a tree."""
+    if not has_many_labels(problem):
+        return None
+    k = problem.n_classes
+    some = np.sort(np.random.default_rng([k, 0x1AB]).choice(k, k // SOME_LABELS, replace=False))
+    sketched = of_part(problem, TreePart(problem.tree, some.astype(np.int32)))
+    sets = sketched.label_sets()
+    part, trained = TreePart.of_sets(sketched.tree, sets), _trained(sets, folds)
+    return View(sketched, LabelSets(part, sets[held_out_rows(folds)], thresholds, trained))
 
 
 def _trained(labels: sp.csr_matrix, folds: Sequence[Fold]) -> Trained:

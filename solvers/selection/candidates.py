@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,6 +28,8 @@ MOST_RIDGE_ROWS = 6000
 MOST_RLS_BYTES = 1 << 30
 # of more nodes the Markov tree takes the longest, and has been the worst
 FEW_NODES = 200
+# of as many labels of sets without a tree, some are enough to rank methods and values of C
+MANY_LABELS = 2000
 # of one search, all combinations of all grids counted
 MOST_TRIALS = 1000
 # part of the log loss; where a larger C has gained so much, no smaller one is tried
@@ -60,8 +62,8 @@ class Family:
         In the order in which they are tried: the first, those above it, and those below it.
     like : Family, optional
         One with these values of C, tried before: the best one there is the only one that is tried here.
-    sketch : bool
-        Trained on a few of the rows, only to choose the one of the rivals that is tried on all.
+    sketch : "rows", "labels" or None
+        Trained on some of the rows, or of the labels of sets, only to choose the one of the rivals to try on all.
     most_bytes : int or None
         Memory that is spent on a trial at most.
     rivals : tuple of Family
@@ -74,7 +76,7 @@ class Family:
     params: dict[str, Any]
     Cs: tuple[float, ...] = ()
     like: "Family | None" = None
-    sketch: bool = False
+    sketch: Literal["rows", "labels"] | None = None
     most_bytes: int | None = None
     rivals: tuple["Family", ...] = ()
     flat: bool = False
@@ -112,9 +114,9 @@ class Family:
         return method(parse(method, params), seed=seed, threads=threads)
 
     def described(self, place: int) -> dict[str, Any]:
-        """Method and parameters of one trial; ``flat`` where it leaves the tree aside."""
+        """Method and parameters of one trial; ``flat`` where it leaves the tree aside, and what it is a sketch of."""
         found = {"solver": self.method, "params": self.params | ({"C": self.Cs[place]} if self.Cs else {})}
-        return found | ({"flat": True} if self.flat else {})
+        return found | ({"flat": True} if self.flat else {}) | ({"sketch": self.sketch} if self.sketch else {})
 
     def named(self, place: int) -> str:
         """The same in words, and that it is a sketch."""
@@ -123,7 +125,7 @@ class Family:
         settings = [
             f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in params.items()
         ]
-        kinds = ["on a few of the rows"] * self.sketch + ["without the tree"] * self.flat
+        kinds = [f"on some of the {self.sketch}"] * bool(self.sketch) + ["without the tree"] * self.flat
         return ", ".join([method, *settings, *kinds])
 
 
@@ -202,10 +204,13 @@ def default_families(problem: Problem, *, named: bool = False) -> list[Family]:
     scores. Crammer and Singer's machine, centroids, softmax regression and naive Bayes of few classes; kernel machines
     where features are few and dense. For sets of labels machines at the nodes, ridge regression, where rows are not too
     many with a kernel, too, and of few nodes the Markov tree. Where rows have inner nodes as their own labels,
-    machines of own labels without the tree, too. Where concepts are ``named``, a ranker of all of them.
+    machines of own labels without the tree, too. Of many labels some rank the settings, and the best is tried on all.
+    Where concepts are ``named``, a ranker of all of them.
     """
     if problem.labels is not None:
         families = _families_of_sets(problem)
+        if has_many_labels(problem):
+            families = _sketched(families, "labels")
         return [*families[:1], Family("subjects", {}), *families[1:]] if named else families
     n, d = problem.X.shape
     unit, k = typical_weight(problem), problem.n_classes
@@ -233,14 +238,27 @@ def default_families(problem: Problem, *, named: bool = False) -> list[Family]:
     return families
 
 
+def has_many_labels(problem: Problem) -> bool:
+    """Whether settings are ranked on some of the labels of sets; labels of a tree depend on each other."""
+    return problem.n_classes >= MANY_LABELS and problem.tree.depth == 1
+
+
 def _kernel_families(gamma: float, *, sketched: bool) -> list[Family]:
     kernels = [{"kernel": "rbf", "gamma": width * gamma, "bias": 1.0} for width in (0.3, 1.0, 3.0, 10.0)]
     families = [Family.path("spoc", kernel, (1.0, 10.0)) for kernel in kernels]
     if not sketched:
         return families
-    sketches = tuple(replace(family, sketch=True) for family in families)
-    whole = (replace(family, like=like, rivals=sketches) for family, like in zip(families, sketches, strict=True))
-    return [*sketches, *whole]
+    return _sketched(families, "rows")
+
+
+def _sketched(families: Sequence[Family], sketch: Literal["rows", "labels"]) -> list[Family]:
+    """Sketches of families, and after them the families themselves, of which the best setting alone is tried."""
+    made: dict[int, Family] = {}
+    for family in families:
+        like = next((made[id(other)] for other in families if other is family.like), None)
+        made[id(family)] = replace(family, sketch=sketch, like=like)
+    sketches = tuple(made.values())
+    return [*sketches, *(replace(family, like=made[id(family)], rivals=sketches) for family in families)]
 
 
 def _families_of_sets(problem: Problem) -> list[Family]:

@@ -163,10 +163,10 @@ class Search:
         return self._solver(self.trials[number])
 
     def leaderboard(self, progress: Progress) -> list[dict[str, Any]]:
-        """The trials that were made, the best first, with method, parameters and measures."""
+        """The trials that were made, the best first and sketches last, with method, parameters and measures."""
         done = [trial for trial in self.trials if np.isfinite(progress.results[trial.number, 0])]
         column = self.results.index(self.options.measure)
-        done.sort(key=lambda trial: -progress.results[trial.number, column])
+        done.sort(key=lambda trial: (trial.family.sketch is not None, -progress.results[trial.number, column]))
         rows = []
         for trial in done:
             found = dict(zip(self.results, progress.results[trial.number].tolist(), strict=True))
@@ -317,9 +317,9 @@ class Search:
         return self._held_out[key]
 
     def _part(self, trial: Trial, fold: int) -> Problem:
-        """What a trial is trained on: the rows of a fold, or some of them."""
+        """What a trial is trained on: the rows of a fold, or some of them; the view may have some of the labels."""
         part = self.folds[fold]
-        if trial.family.sketch:
+        if trial.family.sketch == "rows":
             part = part.sketch(self.views.usual.problem.y, SKETCH_ROWS, self.seed)
         return part.problem(self.views.for_family(trial.family).problem)
 
@@ -335,7 +335,7 @@ class Search:
 
     def _whole(self, progress: Progress) -> Floats:
         """The measure that counts of each trial; nan of those that are not made, or are sketches."""
-        sketches = [trial.family.sketch for trial in self.trials]
+        sketches = [trial.family.sketch is not None for trial in self.trials]
         return np.where(sketches, np.nan, progress.results[:, self.results.index(self.options.measure)])
 
     def _choose(self, progress: Progress) -> None:

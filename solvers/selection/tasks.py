@@ -82,14 +82,19 @@ class Views(NamedTuple):
         Those that rows have as their own, without the tree, where that makes a difference.
     vocabulary : View or None
         All labels of the tree, with their names where they have any; of sets of labels alone.
+    some_labels : View or None
+        Some of the labels that rows have, for sketches; where they are many, and without a tree.
     """
 
     usual: View
     flat: View | None = None
     vocabulary: View | None = None
+    some_labels: View | None = None
 
     def for_family(self, family: Family) -> View:
         """What a family's trials are about; models pool trials of one view alone."""
         if family.uses_names and self.vocabulary is not None:
             return self.vocabulary
+        if family.sketch == "labels" and self.some_labels is not None:
+            return self.some_labels
         return self.flat if family.flat and self.flat is not None else self.usual

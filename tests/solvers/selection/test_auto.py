@@ -85,7 +85,7 @@ def test_every_step_names_what_is_tried_or_trained():
     members = [member["solver"] for member in model.record["members"]]
     trained = [step.setting for step in steps if "member" in step.measures]
     assert all(setting.split(",")[0] in members for setting in trained)
-    assert Family("centroids", {}, sketch=True).named(0) == "centroids, on a few of the rows"
+    assert Family("centroids", {}, sketch="rows").named(0) == "centroids, on some of the rows"
 
 
 def test_a_single_model_is_the_best_trial_trained_on_all_rows():
@@ -223,7 +223,7 @@ def test_sketches_tell_which_machine_is_tried_on_all_rows_and_are_no_members(mon
     monkeypatch.setattr("solvers.selection.search.SKETCH_ROWS", 60)
     problem = texts()
     families = [Family.path("one_vs_rest", {"loss": "squared_hinge", "bias": bias}, (1.0, 0.1)) for bias in (0.0, 1.0)]
-    sketches = tuple(replace(family, sketch=True) for family in families)
+    sketches = tuple(replace(family, sketch="rows") for family in families)
     whole = [replace(family, like=like, rivals=sketches) for family, like in zip(families, sketches, strict=True)]
     options = Options("accuracy", 4, 1e-9, 0.01, 1000)
     search = searching(problem, [*sketches, *whole], folds_of(problem, 1, 0.2, 0), options)

@@ -369,6 +369,44 @@ def test_machines_of_squares_keep_their_mean_scores_without_small_weights(monkey
     np.testing.assert_allclose(*means, rtol=1e-5, atol=1e-6)
 
 
+def flat_sets(n=200, n_labels=40, n_features=30, seed=0):
+    """Rows with about three of many labels, each of which moves some features."""
+    rng = np.random.default_rng(seed)
+    moved = rng.normal(size=(n_labels, n_features)) * (rng.random((n_labels, n_features)) < 0.3)
+    labels = rng.random((n, n_labels)) < 3.0 / n_labels
+    X = labels @ moved + 0.5 * rng.normal(size=(n, n_features))
+    tree = Taxonomy.flat([f"label {j}" for j in range(n_labels)])
+    return Problem.check_sets(sp.csr_matrix(X), sp.csr_matrix(labels), tree)
+
+
+def test_some_of_many_labels_rank_the_settings_and_the_best_one_is_tried_on_all(monkeypatch):
+    monkeypatch.setattr("solvers.selection.candidates.MANY_LABELS", 40)
+    problem = flat_sets()
+    solver = make("auto", {"measure": "average_precision"}, seed=1)
+    *_, last = solver.steps(problem)
+    model = solver.model(problem, last.state)
+    whole, *sketches = model.record["trials"]
+    assert "sketch" not in whole
+    assert len(sketches) > 5
+    assert {trial["sketch"] for trial in sketches} == {"labels"}
+    found = [trial["measures"]["average_precision"] for trial in sketches]
+    assert found == sorted(found, reverse=True)
+    assert (whole["solver"], whole["params"]) == (sketches[0]["solver"], sketches[0]["params"])
+    [member] = model.record["members"]
+    assert (member["solver"], member["params"]) == (whole["solver"], whole["params"])
+    assert model.scores(problem.X).shape == problem.labels.shape
+    every = fitted(
+        make("auto", {"candidates": [{"solver": whole["solver"], "params": whole["params"]}]}, seed=1), problem
+    )
+    np.testing.assert_array_equal(every[1].scores(problem.X), model.scores(problem.X))
+
+
+def test_labels_of_a_tree_are_not_sketched(monkeypatch):
+    monkeypatch.setattr("solvers.selection.candidates.MANY_LABELS", 2)
+    _, model = fitted(make("auto", {}, seed=1), small_sets(n=60))
+    assert all("sketch" not in trial for trial in model.record["trials"])
+
+
 @pytest.mark.parametrize("solver", ["node_svm", "kernel_ridge"])
 def test_of_many_weights_small_ones_are_not_kept_and_trials_are_measured_without_them(monkeypatch, tmp_path, solver):
     problem = small_sets(n=120)
