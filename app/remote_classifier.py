@@ -290,8 +290,8 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if field == "score":
             return f"{version} has no score of a label without a rival"
         return (
-            f"{version} has no probability of its labels, because solver {self.version_.solver!r} has scores alone. Pass "
-            "solver='auto', whose versions have calibrated probabilities; its parameter candidates chooses the methods"
+            f"{version} has no probability of its labels, because solver {self.version_.solver!r} has scores alone. "
+            "Pass solver='auto', whose versions have calibrated probabilities; its parameter candidates names methods"
         )
 
     def _answers(self, X: Any, top_k: int) -> Iterator[Any]:

@@ -180,7 +180,10 @@ def test_named_columns_are_not_read_by_their_order(package: str, canned: Canned)
     canned.answer("GET /models/m/inputs", TEXTS | {"instance": "numbers", "n_numbers": 2})
     for names in ("qp", "10"):
         frame = _frame(package, {name: [1.0, 2.0] for name in names})
-        with Client() as client, pytest.raises(ClientError, match=r"reads 2 numbers by their order.*to_numpy\(\)"):
+        with (
+            Client() as client,
+            pytest.raises(ClientError, match=r"reads 2 numbers by their order.*frame.to_numpy\(\)"),
+        ):
             client.predict("m", frame)
     assert not [each for each in canned.asked if each.method == "POST"]
 
@@ -189,7 +192,7 @@ def test_named_columns_are_not_read_by_their_order(package: str, canned: Canned)
 def test_a_sparse_matrix_of_too_few_columns_is_refused(reads: dict[str, Any], canned: Canned) -> None:
     canned.answer("GET /models/m/inputs", TEXTS | {"n_numbers": 3} | reads)
     with Client() as client:
-        with pytest.raises(ClientError, match="The matrix has 2 columns, but m@3 reads 3.*n_features=3"):
+        with pytest.raises(ClientError, match=r"The matrix has 2 columns, but m@3 reads 3.*n_features=3"):
             client.predict("m", csr_matrix((4, 2)))
         with pytest.raises(ClientError, match="no rows to predict"):
             client.predict("m", csr_matrix((0, 3)))
