@@ -47,7 +47,7 @@ def write_array(path: Path, array: Array) -> str:
         except OSError as error:
             if error.errno is None:
                 # numpy leaves out why the system refuses to write; Python says it
-                file.write(array.reshape(-1).view(np.uint8))
+                file.write(array.reshape(-1).view(np.uint8).data)
             raise
         file.flush()
         os.fsync(file.fileno())
