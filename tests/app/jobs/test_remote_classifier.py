@@ -135,18 +135,18 @@ def test_columns_of_a_data_frame_are_those_of_the_training_rows(
     pandas = pytest.importorskip("pandas")
     X = np.random.default_rng(0).normal(size=(24, 4))
     X[:, 2] = 0.0
-    frame = pandas.DataFrame(X, columns=["b", "d", "a", "c"])
+    frame = pandas.DataFrame(X, columns=["b", "é", "a", " c"])
     labels = np.array(["low", "middle", "high"])[X[:, 0].argsort().argsort() // 8]
     classifier, plain = make().fit(frame, labels), make().fit(X, labels)
-    assert classifier.feature_names_in_.tolist() == ["b", "d", "a", "c"]
+    assert classifier.feature_names_in_.tolist() == ["b", "é", "a", " c"]
     assert not hasattr(plain, "feature_names_in_")
     np.testing.assert_allclose(classifier.decision_function(frame), plain.decision_function(X), atol=0.05)
     with pytest.raises(ValueError, match="same order"):
-        classifier.predict(frame[["a", "b", "c", "d"]])
+        classifier.predict(frame[["a", "b", " c", "é"]])
     with pytest.raises(ValueError, match="unseen at fit time"):
         classifier.predict(frame.rename(columns={"a": "x"}))
     service = Client(classifier.url, classifier.api_key)
-    for columns in (list("bdac"), list("abcd")):
+    for columns in (["b", "é", "a", " c"], ["a", "b", " c", "é"]):
         found = service.predict("m", frame[columns], version=classifier.version_.version)
         assert [each.label for each in found.predictions] == classifier.predict(frame).tolist()
     with pytest.raises(ClientError, match=r"The matrix has 3 columns, but m@1 reads 4"):
