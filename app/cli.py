@@ -144,7 +144,10 @@ def solvers(
 
 @cli.command()
 def ready(json: Json = False) -> None:
-    """Check whether the service and its parts are ready; exit with status 1 if one is not."""
+    """Check whether the service is ready; exit with status 1 if database, queue or workers are not.
+
+    Object storage (files) is shown, too. The service is ready without it: models in memory answer.
+    """
     client = connect()
     health, found = client.health(), client.readiness()
     if json:

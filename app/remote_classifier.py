@@ -2,20 +2,25 @@
 
 import json
 import tempfile
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import compress, islice, pairwise, repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from app.client import Client
 from app.plurals import counted
 from app.predictions.client import sparse_rows
+from app.remote.tables import package_of
+from app.values import normalized, written
+from solvers.labels.given import kept_weights, require_labels
 
 BATCH = 500
 
@@ -55,6 +60,8 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The job that made it; the ``job_.result`` of a tuning has the trial and its measures.
     n_features_in_ : int
         Of matrices.
+    feature_names_in_ : array, shape (n_features_in_,)
+        Of data frames of numbers, if all columns have strings as names. The version knows the names, too.
     """
 
     def __init__(
@@ -82,35 +89,39 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.api_key = api_key
         self.timeout = timeout
 
-    def fit(self, X: Any, y: Any) -> "RemoteClassifier":
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "RemoteClassifier":
         """Upload rows, train a version of the model, and wait for it.
 
         Parameters
         ----------
         X : sequence of str, a data frame of one column of texts or of numbers, or matrix, shape (n_samples, n_features)
         y : sequence, shape (n_samples,), or list of lists, or indicator matrix, shape (n_samples, n_labels)
-            Labels, or sets of labels. Predictions have the form of y, and labels their type.
+            Labels, or sets of labels. Predictions have the form of y, and are elements of ``classes_``.
+        sample_weight : array, shape (n_samples,), optional
+            Weights of the rows; rows of weight 0 are left out.
 
         Raises
         ------
         ValueError
-            X and y differ in length, or a number is NaN or infinite.
+            X and y differ in length, a number is NaN or infinite, a label is missing, or the service would read two
+            labels as one.
         app.remote.errors.ClientError
             The service refuses, or the job fails.
         """
-        X = _one_column(X)
-        labels = self._labels(y)
-        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        if n_rows != len(labels):
-            raise ValueError(f"X has {n_rows} rows, but y has {len(labels)} labels")
-        self._known = {str(label): label for label in self.classes_}
-        X, self._texts = _rows(X)
+        X = self._rows(X, reset=True)
+        n_rows, n_labels = (each.shape[0] if hasattr(each, "shape") else len(each) for each in (X, y))
+        if n_rows != n_labels:
+            raise ValueError(f"X has {n_rows} rows, but y has {n_labels} labels")
+        keep, weights = kept_weights(sample_weight, (n_rows,))
+        labels = self._labels(y, keep)
+        if not keep.all():
+            X = list(compress(X, keep)) if self._texts else X[keep]
         with self._client() as client, tempfile.TemporaryDirectory() as folder:
-            path = _written(X, self._texts, labels, Path(folder))
-            if not self._texts:
-                self.n_features_in_ = int(np.shape(X)[1])
+            path = Path(folder, "rows.jsonl")
+            self._write(path, X, labels, weights)
             name = f"{self.model[:90]}-{np.random.default_rng().integers(2**62):x}"
-            dataset = client.datasets.upload(path, name, "jsonl", progress=False).wait(self.timeout, progress=False)
+            dataset = client.datasets.upload(path, name, "jsonl", progress=False, **self._label_options())
+            dataset.wait(self.timeout, progress=False)
             try:
                 request = {"test_fraction": self.test_fraction, **(self.options or {})}
                 if self.space is None:
@@ -129,11 +140,21 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Any:
-        """Labels, shape (n_samples,); of models that were fitted to sets, sets in the form that they were given in."""
+        """Labels, shape (n_samples,); of models that were fitted to sets, sets in the form that they were given in.
+
+        Raises
+        ------
+        ValueError
+            X has other columns than the training rows, or the same columns in another order.
+        """
         answers = list(self._answers(X, 1))
         if self._form == "labels":
-            return np.array([self._known.get(each.label, each.label) for each in answers])
-        sets = [[self._known.get(label.label, label.label) for label in each.labels] for each in answers]
+            places = [self._places.get(each.label, -1) for each in answers]
+            # along a hierarchy, answers may be nodes that no training row has
+            return (
+                self.classes_[places] if min(places) >= 0 else np.array([self._label(each.label) for each in answers])
+            )
+        sets = [[self._label(label.label) for label in each.labels] for each in answers]
         if self._form == "lists":
             return sets
         column = {label: place for place, label in enumerate(self.classes_.tolist())}
@@ -141,23 +162,6 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for row, labels in enumerate(sets):
             indicators[row, [column[label] for label in labels if label in column]] = 1
         return sp.csr_matrix(indicators) if self._form == "sparse" else indicators
-
-    def _labels(self, y: Any) -> Sequence[Any]:
-        """The label or the labels of each row; sets their classes and the form of y."""
-        shape = getattr(y, "shape", None)
-        if shape is not None and len(shape) == 2 and shape[1] > 1:
-            self._form = "sparse" if sp.issparse(y) else "indicators"
-            given = sp.csr_matrix(getattr(y, "values", y))
-            self.classes_ = np.asarray(y.columns) if hasattr(y, "columns") else np.arange(shape[1])
-            return [self.classes_[given.indices[a:b]].tolist() for a, b in pairwise(given.indptr.tolist())]
-        if shape is None and len(y) and all(isinstance(one, (list, tuple, set, frozenset)) for one in y):
-            self._form = "lists"
-            self.classes_ = np.array(sorted({label for one in y for label in one}))
-            return [list(one) for one in y]
-        self._form = "labels"
-        labels = np.asarray(y).ravel()
-        self.classes_ = np.unique(labels)
-        return labels.tolist()
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores, shape (n_samples, n_classes), in the order of ``classes_``."""
@@ -169,30 +173,131 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         AttributeError
-            The model has none; those that ``auto`` trains have.
+            The version has none; those that ``auto`` trains have.
         """
         return self._table(X, "probability")
 
+    def _labels(self, y: Any, keep: NDArray[np.bool_]) -> Sequence[Any]:
+        """The label or the labels of each row that is kept; sets their classes and the form of y."""
+        shape = getattr(y, "shape", None)
+        labels: list[Any]
+        if shape is not None and len(shape) == 2 and shape[1] > 1:
+            self._form = "sparse" if sp.issparse(y) else "indicators"
+            given = sp.csr_matrix(getattr(y, "values", y))[keep]
+            self.classes_ = np.asarray(y.columns) if hasattr(y, "columns") else np.arange(shape[1])
+            labels = [self.classes_[given.indices[a:b]].tolist() for a, b in pairwise(given.indptr.tolist())]
+        elif shape is None and len(y) and all(isinstance(one, (list, tuple, set, frozenset)) for one in y):
+            self._form = "lists"
+            labels = [list(one) for one in compress(y, keep)]
+            self.classes_ = np.array(sorted({label for one in labels for label in one}))
+        else:
+            self._form = "labels"
+            require_labels(y)
+            column = np.asarray(y).ravel()[keep]
+            if column.dtype.kind == "f":
+                check_classification_targets(column)
+            self.classes_, labels = np.unique(column), column.tolist()
+        self._places: dict[str, int] = {}
+        for place, label in enumerate(self.classes_.tolist()):
+            other = self._places.setdefault(_name(label), place)
+            if other != place:
+                one = self.classes_.tolist()[other]
+                raise ValueError(f"y has the labels {one!r} and {label!r}, which the service reads as one: rename one")
+        # the service reads <https://a.example/1> without its brackets where all labels have them
+        bare = {name[1:-1]: place for name, place in self._places.items() if name[:1] + name[-1:] == "<>"}
+        self._places = bare | self._places
+        return labels
+
+    def _label_options(self) -> dict[str, Any]:
+        """Strings stay as they are: ``1.0`` and ``[a]`` are labels."""
+        are_texts = any(isinstance(label, str) for label in self.classes_.tolist())
+        return {"label_lists": "keep", "label_type": "text" if are_texts else None}
+
+    def _label(self, name: str) -> Any:
+        """The label of y that the service calls by this name; the name itself if no training row has it."""
+        place = self._places.get(name)
+        return name if place is None else self.classes_.tolist()[place]
+
+    def _rows(self, X: Any, reset: bool) -> Any:
+        """A list of texts, or a CSR matrix of finite numbers with the columns of the training rows; sets which.
+
+        Raises
+        ------
+        ValueError
+            A number is NaN or infinite, or the columns are others than those of the training rows.
+        """
+        texts = _texts(X)
+        if reset:
+            self._texts, self._names = texts is not None, None
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self, name):
+                    delattr(self, name)
+        if self._texts:
+            if texts is None:
+                raise ValueError("X has no texts, but this classifier was fitted to texts")
+            return texts
+        found = validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, reset=reset)
+        matrix = sp.csr_matrix(found)
+        wrong = np.flatnonzero(~np.isfinite(matrix.data))
+        if len(wrong):
+            row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
+            raise ValueError(
+                f"X has {counted(len(wrong), 'number')} that are NaN or infinite; the first is {matrix.data[wrong[0]]} "
+                f"in row {row}, column {matrix.indices[wrong[0]]}"
+            )
+        if reset and hasattr(self, "feature_names_in_"):
+            names = [unicodedata.normalize("NFC", name) for name in self.feature_names_in_.tolist()]
+            self._names = names if len(set(names)) == len(names) else None
+        return matrix
+
+    def _write(self, path: Path, X: Any, labels: Sequence[Any], weights: NDArray[np.float64] | None) -> None:
+        """Rows as JSON lines, of which the first has all columns that have names."""
+        names, missing = self._names, dict.fromkeys(self._names or (), 0.0)
+        weighted = repeat({}) if weights is None else ({"weight": weight} for weight in weights.tolist())
+        instances = ({"text": text} for text in X) if self._texts else sparse_rows(X)
+        with path.open("w", encoding="utf-8") as file:
+            for instance, label, weight in zip(instances, labels, weighted, strict=False):
+                row = instance
+                if names is not None:
+                    given = zip(instance["indices"], instance["values"], strict=True)
+                    row = {"features": missing | {names[at]: value for at, value in given}}
+                    missing = {}
+                named = [_name(one) for one in label] if isinstance(label, list) else _name(label)
+                file.write(json.dumps({**row, "label": named, **weight}, ensure_ascii=False) + "\n")
+
     def _table(self, X: Any, field: str) -> NDArray[np.float64]:
-        column = {str(label): place for place, label in enumerate(self.classes_)}
         rows = []
         for answer in self._answers(X, min(len(self.classes_), 1000)):
             row = np.full(len(self.classes_), 0.0 if field == "probability" else -np.inf)
             for each in answer.top:
                 value = getattr(each, field)
                 if value is None:
-                    raise AttributeError(f"the version of {self.model!r} that answers has no {field}")
-                if each.label in column:
-                    row[column[each.label]] = value
+                    raise AttributeError(self._why_none(field))
+                if each.label in self._places:
+                    row[self._places[each.label]] = value
             rows.append(row)
         return np.array(rows)
 
+    def _why_none(self, field: str) -> str:
+        version = f"{self.model}@{self.version_.version}"
+        if field == "score":
+            return f"{version} has no score of a label without a rival"
+        return (
+            f"{version} has no probability of its labels, because solver {self.version_.solver!r} has scores alone. "
+            "Pass solver='auto', whose versions have calibrated probabilities; its parameter candidates names methods"
+        )
+
     def _answers(self, X: Any, top_k: int) -> Iterator[Any]:
         check_is_fitted(self, "version_")
-        with self._client() as client:
+        X = self._rows(X, reset=False)
+        if self._names is not None:
+            # in the order of their names, as the service has them; rows without names are smaller
+            X = X[:, sorted(range(len(self._names)), key=self._names.__getitem__)]
+        elif not self._texts:
             # columns behind the last that a training row has weigh nothing, and the service does not know them
-            X = _one_column(X)
-            instances = _instances(X if self._texts else sp.csr_matrix(X)[:, : self.version_.n_features], self._texts)
+            X = X[:, : self.version_.n_features]
+        with self._client() as client:
+            instances = iter({"text": text} for text in X) if self._texts else sparse_rows(X)
             while batch := list(islice(instances, BATCH)):
                 yield from client.predict(self.model, batch, top_k, self.version_.version).predictions
 
@@ -200,46 +305,23 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Client(self.url, self.api_key)
 
 
-def _one_column(X: Any) -> Any:
-    """The texts of a series or of a data frame of one column, the numbers of another; all else as it is."""
-    if not hasattr(X, "iloc"):
-        return X
-    column = X if getattr(X, "ndim", 0) == 1 else (X.iloc[:, 0] if X.shape[1] == 1 else None)
-    if column is not None and isinstance(column.iloc[0], str):
-        return column.tolist()
-    if column is None and any(isinstance(value, str) for value in X.iloc[0]):
-        raise ValueError(
-            f"X has {X.shape[1]} columns, some of them texts; expected one column of texts, or only numbers"
-        )
-    return X.to_numpy(dtype=np.float64, na_value=np.nan)
+def _texts(X: Any) -> list[str] | None:
+    """The texts of a sequence, a series, or a data frame of one column; None of numbers."""
+    if hasattr(X, "iloc") and X.ndim == 2:
+        if X.shape[1] != 1:
+            if len(X) and any(isinstance(value, str) for value in X.iloc[0]):
+                raise ValueError(
+                    f"X has {X.shape[1]} columns, some of them texts; expected one column of texts, or only numbers"
+                )
+            return None
+        X = X.iloc[:, 0]
+    elif package_of(X) == "polars" and X.shape[1:] == (1,):
+        X = X.to_series()
+    if sp.issparse(X) or getattr(getattr(X, "dtype", None), "kind", "O") not in "OU":
+        return None
+    return list(X) if isinstance(next(iter(X), None), str) else None
 
 
-def _rows(X: Any) -> tuple[Any, bool]:
-    """The texts, or a CSR matrix of finite numbers, and whether they are texts; raises ValueError."""
-    if not sp.issparse(X) and (not hasattr(X, "dtype") or X.dtype.kind in "OU") and isinstance(X[0], str):
-        return X, True
-    matrix = sp.csr_matrix(X, dtype=np.float64)
-    wrong = np.flatnonzero(~np.isfinite(matrix.data))
-    if len(wrong):
-        row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
-        raise ValueError(
-            f"X has {counted(len(wrong), 'number')} that are NaN or infinite; the first is {matrix.data[wrong[0]]} in "
-            f"row {row}, column {matrix.indices[wrong[0]]}"
-        )
-    return matrix, False
-
-
-def _written(X: Any, texts: bool, labels: Sequence[Any], folder: Path) -> Path:
-    path = folder / "rows.jsonl"
-    with path.open("w", encoding="utf-8") as file:
-        for instance, label in zip(_instances(X, texts), labels, strict=True):
-            named = [str(one) for one in label] if isinstance(label, list) else str(label)
-            file.write(json.dumps({**instance, "label": named}, ensure_ascii=False) + "\n")
-    return path
-
-
-def _instances(X: Any, texts: bool) -> Iterator[dict[str, Any]]:
-    if texts:
-        yield from ({"text": text} for text in X)
-        return
-    yield from sparse_rows(sp.csr_matrix(X, dtype=np.float64))
+def _name(label: Any) -> str:
+    """What the service calls a label of y."""
+    return normalized(written(label) if isinstance(label, str | bool | int | float) else str(label))

@@ -24,7 +24,7 @@ from app.models.schemas import (
     Selection,
 )
 from app.operation.schemas import Health
-from app.predictions.client import Instance, Instances, Predictions, batches, from_table, index_of, listed
+from app.predictions.client import Instance, Instances, Predictions, batches, from_matrix, from_table, index_of, listed
 from app.predictions.inspection_schemas import ClassTerms, Drift, NearestRows, OutputCode, ThresholdCurve
 from app.predictions.schemas import ModelInputs, SureLevel
 from app.remote.errors import ClientError
@@ -206,14 +206,16 @@ class Models(Resource):
         ------
         ClientError
             There are no rows, or a column or a text is missing, or a number where the version was trained without
-            missing values.
+            missing values; or a table has names of columns, but the version knows only their order.
         InvalidInputError
             An instance does not fit the model; ``errors`` says which and why.
         """
         most = _MOST_INSTANCES
-        if is_table(instances):
+        has_columns = is_table(instances) or hasattr(instances, "tocsr")
+        if has_columns:
             reads = self.inputs(model, version, alias)
-            rows, most, version, alias = from_table(instances, reads), reads.max_instances, reads.version, None
+            rows = from_table(instances, reads) if is_table(instances) else from_matrix(instances, reads)
+            most, version, alias = reads.max_instances, reads.version, None
         else:
             rows = listed(instances)
         request = given(

@@ -59,14 +59,12 @@ def index_of(instances: Any) -> Any:
 
 
 def listed(instances: Instances) -> list[Any]:
-    """Instances as a request has them, of all but tables; raises ClientError."""
+    """Instances as a request has them, of all but tables and sparse matrices; raises ClientError."""
     if isinstance(instances, str | Mapping):
         instances = [instances]
     elif is_column(instances):
         column: Any = instances
         instances = column.to_list() if hasattr(column, "to_list") else column.to_pylist()
-    elif hasattr(instances, "tocsr"):
-        instances = list(sparse_rows(instances))
     found = [{"text": each} if isinstance(each, str) else each for each in instances]
     _require_some(found)
     absent = [number for number, each in enumerate(found) if each is None or _is_nan(each)]
@@ -129,7 +127,33 @@ def from_table(table: Any, reads: ModelInputs) -> list[Any]:
             "pass only the columns of numbers, in the order of the training file"
         )
     _require_numbers(reads, rows, columns)
+    if columns != [str(place) for place in range(len(columns))]:
+        raise ClientError(
+            f"{_model(reads)} reads {reads.n_numbers} numbers by their order, as its dataset had no names of columns. "
+            f"The table has names, as {columns[0]!r}: if its columns are in the order of the training file, pass an "
+            "array, as frame.to_numpy()"
+        )
     return [list(row.values()) for row in rows]
+
+
+def from_matrix(matrix: Any, reads: ModelInputs) -> list[Any]:
+    """The rows of a sparse matrix of scipy as instances.
+
+    Raises
+    ------
+    ClientError
+        It has no rows, or fewer columns than the version reads. More columns are left to the service, which refuses
+        numbers in them: without names, it counts columns up to the last that a row of the dataset has.
+    """
+    n_columns = matrix.shape[1]
+    if reads.n_numbers is not None and n_columns < reads.n_numbers:
+        raise ClientError(
+            f"The matrix has {n_columns} columns, but {_model(reads)} reads {reads.n_numbers}: pass all columns, as "
+            f"load_svmlight_file(file, n_features={reads.n_numbers}) reads them"
+        )
+    found = list(sparse_rows(matrix))
+    _require_some(found)
+    return found
 
 
 def batches(instances: Sequence[Any], most: int) -> Iterator[Sequence[Any]]:

@@ -182,7 +182,8 @@ def read_columns(session: Session, loaded: LoadedModel, max_instances: int) -> M
     names = features.names()
     if names is None:
         return found.model_copy(update={"instance": "numbers", "n_numbers": features.n_given})
-    return found.model_copy(update={"number_columns": names if len(names) <= MOST_NAMED else []})
+    named = names if len(names) <= MOST_NAMED else []
+    return found.model_copy(update={"number_columns": named, "n_numbers": features.n_given})
 
 
 def _text_columns(session: Session, version_id: str) -> list[str]:

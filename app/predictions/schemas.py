@@ -349,7 +349,7 @@ class ModelInputs(BaseModel):
         default=[], description="Columns of numbers, in order; empty if they have no names or are more than 10,000."
     )
     category_columns: list[str] = []
-    n_numbers: int | None = Field(default=None, description="For lists of numbers: their length.")
+    n_numbers: int | None = Field(default=None, description="For models of numbers alone: how many a row has.")
     max_instances: int = Field(description="Maximum number of instances in one request.")
 
 

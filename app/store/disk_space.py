@@ -1,6 +1,7 @@
 """Disks without room: which file found none, and how much is free."""
 
 import errno
+import math
 import os
 import shutil
 import tempfile
@@ -79,5 +80,7 @@ def free_bytes(path: Path) -> int:
 
 
 def megabytes(n_bytes: int) -> str:
-    """A size in words: ``12 MB`` or ``3.4 GB``."""
+    """A size in words: ``340 kB``, ``12 MB`` or ``3.4 GB``."""
+    if 0 < n_bytes < 1e6:
+        return f"{math.ceil(n_bytes / 1e3):,} kB"
     return f"{n_bytes / 1e6:,.0f} MB" if n_bytes < 1e9 else f"{n_bytes / 1e9:,.1f} GB"

@@ -33,9 +33,22 @@ def read_array(path: Path, *, mmap: bool) -> Array:
 
 
 def write_array(path: Path, array: Array) -> str:
-    """Write an array durably; returns the SHA-256 of the file."""
+    """Write an array durably; returns the SHA-256 of the file.
+
+    Raises
+    ------
+    OSError
+        With its ``errno``, by which the caller recognises a full disk.
+    """
+    array = np.ascontiguousarray(array)
     with path.open("wb") as file:
-        np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+        try:
+            np.save(file, array, allow_pickle=False)
+        except OSError as error:
+            if error.errno is None:
+                # numpy leaves out why the system refuses to write; Python says it
+                file.write(array.reshape(-1).view(np.uint8).data)
+            raise
         file.flush()
         os.fsync(file.fileno())
     return file_digest(path)

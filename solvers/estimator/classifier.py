@@ -23,15 +23,15 @@ from solvers.estimator.fitted import FittedClassifier
 from solvers.estimator.input import (
     are_sets,
     indicator_form,
-    kept_weights,
     narrowed,
     node_labels,
     plain,
-    require_labels,
+    require_own_labels,
     sets_of_indicators,
     texts_of,
     tree_of,
 )
+from solvers.labels.given import kept_weights, require_labels
 from solvers.labels.label_sets import of_names
 from solvers.labels.taxonomy import Taxonomy
 from solvers.numerics.number_scales import scales_of, why_scaled
@@ -383,6 +383,7 @@ class PolymarginClassifier(FittedClassifier):
         params = {name: getattr(self, name) for name in self._given}
         weights = params.get("class_weight")
         if isinstance(weights, Mapping):
+            require_own_labels(weights, self.classes_.tolist())
             # 1, 1.0 and True are one key of a mapping, as they are one label
             names = {label: str(label) for label in self.classes_.tolist()}
             params["class_weight"] = {names.get(label, str(label)): plain(weights[label]) for label in weights}

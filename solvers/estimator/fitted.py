@@ -38,14 +38,17 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     model_: Model
 
     def decision_function(self, X: Any) -> AnyFloats:
-        """Scores, shape (n_samples, n_classes); for two classes their difference, shape (n_samples,).
+        """Scores, shape (n_samples, n_classes); for two classes those of the second, shape (n_samples,).
+
+        For two classes they are the difference of both scores, of machines with absolute margins (``one_vs_rest``,
+        ``lee_lin_wahba``, ...) half of it, so that the loss of an example vanishes at 1 and -1.
 
         Over a label tree these are the scores of its nodes, which lead to a label by the model's own rule. Of methods
         over sets of labels they are margins, positive for the labels of the predicted set.
         """
         X = self._rows(X)
         scores = self.model_.scores(X)
-        return scores[:, 1] - scores[:, 0] if self._is_binary else scores
+        return (scores[:, 1] - scores[:, 0]) / self._lead if self._is_binary else scores
 
     @available_if(lambda self: _tells_probabilities(self.solver))
     def predict_proba(self, X: Any) -> Floats:
@@ -111,22 +114,22 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def coef_(self) -> AnyFloats:
-        """Weights, one row a class; for two classes their difference in one row."""
+        """Weights, one row a class; for two classes one row, from which :meth:`decision_function` follows."""
         check_is_fitted(self)
         if not hasattr(self.model_, "coef"):
             raise AttributeError(f"{self.solver} has no coef_: its model is not linear")
         coef = np.asarray(self.model_.coef)
-        return coef[1:] - coef[:1] if self._is_binary else coef
+        return (coef[1:] - coef[:1]) / self._lead if self._is_binary else coef
 
     @property
     def intercept_(self) -> AnyFloats:
-        """What is added to the scores, one number a class; for two classes their difference."""
+        """What is added to the scores, one number a class; for two classes one number."""
         check_is_fitted(self)
         if not hasattr(self.model_, "intercept"):
             raise AttributeError(f"{self.solver} has no intercept_")
         given = self.model_.intercept
         intercept = np.zeros(len(self.classes_)) if given is None else np.asarray(given)
-        return intercept[1:] - intercept[:1] if self._is_binary else intercept
+        return (intercept[1:] - intercept[:1]) / self._lead if self._is_binary else intercept
 
     @property
     def feature_importances_(self) -> Floats:
@@ -150,6 +153,11 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             # a model that reads terms alone has no columns of names
             return sp.csr_matrix(self.texts_.transform(texts_of(X))[:, : self.model_.n_features])
         return sp.csr_matrix(narrowed(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)))
+
+    @property
+    def _lead(self) -> float:
+        """By how much one of two scores leads where the loss of an example vanishes."""
+        return find(self.solver).lead
 
     @property
     def _is_binary(self) -> bool:

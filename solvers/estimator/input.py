@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 
 from solvers.labels.taxonomy import Taxonomy
-from solvers.numerics.array_types import Array, Bools, Floats
-
-_NAMED = 5
+from solvers.numerics.array_types import Array
 
 Hierarchy = Sequence[tuple[Any, Any]] | None
 
@@ -68,17 +65,16 @@ def indicator_form(y: Any) -> tuple[str, int] | None:
     return None
 
 
-def require_labels(y: Any) -> None:
-    """Raise ValueError if rows of ``y`` have None or NaN in the place of a label, and name the rows."""
-    if y is None:
-        return
-    values = np.array([None, *y], object)[1:] if isinstance(y, list | tuple) else np.asarray(y)
-    listed = [] if values.dtype.kind in "biuUS" else values.ravel().tolist()
-    rows = [i for i, label in enumerate(listed) if label is None or (isinstance(label, float) and label != label)]
-    if rows:
-        more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-        named = ", ".join(map(str, rows[:_NAMED]))
-        raise ValueError(f"y has no label in {len(rows)} of {len(listed)} rows: {named}{more}")
+def require_own_labels(class_weight: Mapping[Any, Any], labels: Sequence[Any]) -> None:
+    """Raise ValueError if keys of ``class_weight`` are labels of ``y`` but for their type, as "3" is of 3."""
+    names = {str(label): label for label in labels}
+    wrong = [key for key in class_weight if str(key) in names and key != names[str(key)]]
+    if wrong:
+        key, label = wrong[0], names[str(wrong[0])]
+        kinds = f"{type(label).__name__}, as {label!r}, not {type(key).__name__}"
+        raise ValueError(
+            f"keys of class_weight must be labels as y has them: {kinds}; got {', '.join(map(repr, wrong))}"
+        )
 
 
 def sets_of_indicators(y: Any) -> list[list[int]]:
@@ -95,19 +91,6 @@ def indicators_of(sets: list[list[int]], form: tuple[str, int]) -> Any:
     columns = np.array([column for labels in sets for column in labels], np.int64)
     found = sp.csr_matrix((np.ones(len(columns), int), columns, indptr), shape=(len(sets), form[1]))
     return found if form[0] == "sparse" else found.toarray()
-
-
-def kept_weights(sample_weight: ArrayLike | None, shape: tuple[int, ...]) -> tuple[Bools, Floats | None]:
-    """Which examples count, and the weights of those."""
-    if sample_weight is None:
-        return np.ones(shape, bool), None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != shape:
-        raise ValueError(f"sample_weight has shape {weights.shape}; y has {shape}")
-    keep = weights != 0
-    if not keep.any():
-        raise ValueError("every sample_weight is zero; at least two examples need a positive weight")
-    return keep, weights[keep]
 
 
 def plain(value: Any) -> Any:

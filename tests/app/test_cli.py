@@ -380,6 +380,16 @@ def test_a_prediction_warns_of_texts_without_a_known_word_and_of_values_that_no_
     assert "No training row has 1 value of the instances: flag=[maybe] (1)" in out
 
 
+def test_a_service_without_its_object_storage_is_ready(run: Run, canned: Canned) -> None:
+    parts = {"database": "ok", "queue": "ok", "workers": "ok", "storage": "The object storage does not answer"}
+    canned.answer("GET /healthz", {"status": "ok", "version": "1"})
+    canned.answer("GET /readyz", {"ready": True, **parts})
+    status, out, _ = run("ready")
+    assert status == 0
+    assert "The object storage does not answer" in out
+    assert "The service is ready without it" in " ".join(run("ready", "--help")[1].split())
+
+
 def test_an_upload_waits_until_the_dataset_is_ready(run: Run, canned: Canned, tmp_path: Path) -> None:
     (tmp_path / "papers.csv").write_text("label,text\n")
     status, out, _ = run("datasets", "upload", str(tmp_path / "papers.csv"), "--json")

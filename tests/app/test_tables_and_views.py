@@ -128,7 +128,7 @@ def test_the_answer_has_the_index_of_what_was_predicted(canned: Canned) -> None:
             {"record": {"n": None, "c": None}},
         ),
         ({"instance": "features", "number_columns": ["n"]}, {"n": [1.5], "label": ["y"]}, {"features": {"n": 1.5}}),
-        ({"instance": "numbers", "n_numbers": 2}, {"p": [1.0], "q": [2.0]}, [1.0, 2.0]),
+        ({"instance": "numbers", "n_numbers": 2}, {"0": [1.0], "1": [2.0]}, [1.0, 2.0]),
     ],
 )
 def test_rows_become_what_the_version_reads(
@@ -175,7 +175,32 @@ def test_a_missing_number_is_no_zero(package: str, reads: dict[str, Any], canned
     assert not [each for each in canned.asked if each.method == "POST"]
 
 
+@pytest.mark.parametrize("package", ["pyarrow", "pandas", "polars"])
+def test_named_columns_are_not_read_by_their_order(package: str, canned: Canned) -> None:
+    canned.answer("GET /models/m/inputs", TEXTS | {"instance": "numbers", "n_numbers": 2})
+    for names in ("qp", "10"):
+        frame = _frame(package, {name: [1.0, 2.0] for name in names})
+        with (
+            Client() as client,
+            pytest.raises(ClientError, match=r"reads 2 numbers by their order.*frame.to_numpy\(\)"),
+        ):
+            client.predict("m", frame)
+    assert not [each for each in canned.asked if each.method == "POST"]
+
+
+@pytest.mark.parametrize("reads", [{"instance": "numbers"}, {"instance": "features", "number_columns": list("abc")}])
+def test_a_sparse_matrix_of_too_few_columns_is_refused(reads: dict[str, Any], canned: Canned) -> None:
+    canned.answer("GET /models/m/inputs", TEXTS | {"n_numbers": 3} | reads)
+    with Client() as client:
+        with pytest.raises(ClientError, match=r"The matrix has 2 columns, but m@3 reads 3.*n_features=3"):
+            client.predict("m", csr_matrix((4, 2)))
+        with pytest.raises(ClientError, match="no rows to predict"):
+            client.predict("m", csr_matrix((0, 3)))
+    assert not [each for each in canned.asked if each.method == "POST"]
+
+
 def test_matrices_of_any_layout_are_sent(canned: Canned) -> None:
+    canned.answer("GET /models/m/inputs", TEXTS | {"instance": "numbers", "n_numbers": 3})
     canned.answer("POST /models/m/predict", _answered("a", "b"))
     X = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
     sparse = csr_matrix(([1.0, 1.5, 0.5, 3.0], [0, 2, 2, 1], [0, 3, 4]), shape=X.shape)
@@ -184,7 +209,7 @@ def test_matrices_of_any_layout_are_sent(canned: Canned) -> None:
             client.predict("m", given)
         with pytest.raises(ClientError, match="cannot be written: Type is not JSON serializable: object"):
             client.predict("m", [object()])
-    sent = [orjson.loads(each.body)["instances"] for each in canned.asked]
+    sent = [orjson.loads(each.body)["instances"] for each in canned.asked if each.method == "POST"]
     assert sent[:3] == [X.tolist()] * 3
     assert sent[3:] == [[{"indices": [0, 2], "values": [1.0, 2.0]}, {"indices": [1], "values": [3.0]}]] * 3
 

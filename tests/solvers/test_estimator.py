@@ -14,11 +14,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import LinearSVC
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import check_class_weight_classifiers, parametrize_with_checks
 
 from solvers.core.base import ParamsError
 from solvers.core.machine import SingleLabelParams
 from solvers.core.problem import ProblemError
+from solvers.core.stored_models import load_model
 from solvers.estimator import PolymarginClassifier
 from solvers.labels.taxonomy import TaxonomyError
 from solvers.registry import SOLVERS, UnknownSolverError
@@ -122,6 +124,36 @@ def test_weights_of_classes_are_given_by_label(labels, keys):
     np.testing.assert_array_equal(by_label.coef_, by_example.coef_)
     with pytest.raises(ProblemError, match="'rose'"):
         PolymarginClassifier("weston_watkins", class_weight={"rose": 2.0}).fit(problem.X, y)
+
+
+def test_weights_of_classes_by_keys_of_another_type_are_refused():
+    problem = small(n=60, k=3)
+    for y, weights, words in (
+        (problem.y, {"1": 5.0, "2": 2.0}, "int, as 1, not str; got '1', '2'"),
+        (problem.y.astype(str), {1: 5.0}, "str, as '1', not int; got 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            PolymarginClassifier("weston_watkins", class_weight=weights).fit(problem.X, y)
+
+
+def test_balanced_weighs_the_examples_of_a_class_in_all_machines_of_one_vs_rest():
+    problem = small(n=80, k=4)
+    X, y = problem.X[problem.y > 0], problem.y[problem.y > 0]
+    settings = {"tol": 1e-10, "max_iter": 1_000_000}
+    ours = PolymarginClassifier("one_vs_rest", loss="squared_hinge", bias=1.0, class_weight="balanced", tol=1e-9)
+    peer = LinearSVC(**settings).fit(X, y, sample_weight=compute_sample_weight("balanced", y))
+    np.testing.assert_allclose(ours.fit(X, y).coef_, peer.coef_, atol=1e-4)
+    one_machine = LinearSVC(**settings, class_weight="balanced").fit(X, y)
+    assert np.abs(ours.coef_ - one_machine.coef_).max() > 1e-2
+
+
+def test_a_saved_model_names_the_labels(tmp_path):
+    problem = small(n=60, k=3)
+    fitted = PolymarginClassifier("weston_watkins").fit(problem.X, np.array(["a", "b", "c"])[problem.y])
+    fitted.model_.save(tmp_path / "m")
+    model, _ = load_model(tmp_path / "m")
+    labels = np.array(model.classes)[model.predict(sp.csr_matrix(problem.X.toarray()))]
+    assert labels.tolist() == fitted.predict(problem.X).tolist()
 
 
 def test_balanced_is_what_scikit_learn_calls_so():
@@ -274,6 +306,26 @@ def test_squared_hinge_is_the_machine_of_liblinear():
     ours = PolymarginClassifier("one_vs_rest", loss="squared_hinge", tol=1e-9, C=0.5).fit(problem.X, problem.y)
     peer = LinearSVC(C=0.5, fit_intercept=False, tol=1e-10, max_iter=1_000_000).fit(problem.X, problem.y)
     np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("ours", "peer"),
+    [
+        ({"solver": "one_vs_rest", "loss": "squared_hinge"}, {}),
+        ({"solver": "one_vs_rest", "loss": "hinge"}, {"loss": "hinge"}),
+        ({"solver": "crammer_singer"}, {"multi_class": "crammer_singer"}),
+    ],
+)
+def test_two_classes_have_the_weights_and_scores_of_liblinear(ours, peer):
+    problem = small(n=100, k=2)
+    fitted = PolymarginClassifier(**ours, bias=1.0, tol=1e-9, max_epochs=100_000).fit(problem.X, problem.y)
+    theirs = LinearSVC(tol=1e-10, max_iter=1_000_000, **peer).fit(problem.X, problem.y)
+    for name in ("coef_", "intercept_"):
+        np.testing.assert_allclose(getattr(fitted, name), getattr(theirs, name), atol=1e-4)
+    scores = fitted.decision_function(problem.X)
+    np.testing.assert_allclose(scores, theirs.decision_function(problem.X), atol=3e-4)
+    np.testing.assert_allclose(scores, (problem.X @ fitted.coef_.T)[:, 0] + fitted.intercept_, atol=1e-5)
+    np.testing.assert_array_equal(fitted.predict(problem.X), fitted.classes_[(scores > 0).astype(int)])
 
 
 def test_crammer_singer_is_the_machine_of_liblinear():

@@ -10,7 +10,8 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
-from app.remote.errors import JobFailedError
+from app.client import Client
+from app.remote.errors import ClientError, JobFailedError
 from app.remote_classifier import RemoteClassifier
 
 TEXTS = ["red round apple", "green long leek", "blue deep sea"] * 8
@@ -34,7 +35,7 @@ def test_texts_are_learnt_and_predicted(make: Callable[..., RemoteClassifier], c
     assert classifier.score(TEXTS, LABELS) == 1.0
     scores = classifier.decision_function(TEXTS[:4])
     assert (classifier.classes_[scores.argmax(axis=1)] == LABELS[:4]).all()
-    with pytest.raises(AttributeError, match="has no probability"):
+    with pytest.raises(AttributeError, match=r"m@1 has no probability of its labels.* solver 'weston_watkins'.*'auto'"):
         classifier.predict_proba(TEXTS[:1])
     assert client.get("/api/v1/datasets").json()["items"] == []
     assert client.get("/api/v1/models/m").json()["latest"]["params"]["C"] == 1.0
@@ -126,3 +127,91 @@ def test_a_data_frame_of_numbers_is_a_matrix(make: Callable[..., RemoteClassifie
     frame.loc[6, "b"] = None
     with pytest.raises(ValueError, match="the first is nan in row 1, column 2"):
         make().fit(frame, LABELS)
+
+
+def test_columns_of_a_data_frame_are_those_of_the_training_rows(
+    make: Callable[..., RemoteClassifier], client: TestClient
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(24, 4))
+    X[:, 2] = 0.0
+    frame = pandas.DataFrame(X, columns=["b", "é", "a", " c"])
+    labels = np.array(["low", "middle", "high"])[X[:, 0].argsort().argsort() // 8]
+    classifier, plain = make().fit(frame, labels), make().fit(X, labels)
+    assert classifier.feature_names_in_.tolist() == ["b", "é", "a", " c"]
+    assert not hasattr(plain, "feature_names_in_")
+    np.testing.assert_allclose(classifier.decision_function(frame), plain.decision_function(X), atol=0.05)
+    with pytest.raises(ValueError, match="same order"):
+        classifier.predict(frame[["a", "b", " c", "é"]])
+    with pytest.raises(ValueError, match="unseen at fit time"):
+        classifier.predict(frame.rename(columns={"a": "x"}))
+    service = Client(classifier.url, classifier.api_key)
+    for columns in (["b", "é", "a", " c"], ["a", "b", " c", "é"]):
+        found = service.predict("m", frame[columns], version=classifier.version_.version)
+        assert [each.label for each in found.predictions] == classifier.predict(frame).tolist()
+    with pytest.raises(ClientError, match=r"The matrix has 3 columns, but m@1 reads 4"):
+        service.predict("m", csr_matrix(X[:, :3]), version=classifier.version_.version)
+    with pytest.raises(ClientError, match="m@2 reads 4 numbers by their order"):
+        service.predict("m", frame)
+
+
+@pytest.mark.parametrize("width", [2, 4])
+def test_matrices_of_another_width_are_refused(make: Callable[..., RemoteClassifier], width: int) -> None:
+    classifier = make().fit(np.eye(3)[np.arange(24) % 3], LABELS)
+    for X in (np.zeros((2, width)), csr_matrix((2, width))):
+        with pytest.raises(ValueError, match=f"X has {width} features, but RemoteClassifier is expecting 3"):
+            classifier.predict(X)
+
+
+@pytest.mark.parametrize(
+    "three",
+    [
+        [0.0, 1.0, 2.0],
+        [-1, 0, 10],
+        ["1.0", "01", "1"],
+        [" l,0 ", "[a]", "True"],
+        ["<http://a/1>", "<http://a/2>", "<http://a/3>"],
+        ["e\u0301", "true", "false"],
+    ],
+)
+def test_predictions_are_elements_of_the_classes(make: Callable[..., RemoteClassifier], three: list[Any]) -> None:
+    y = np.array(three)[np.arange(24) % 3]
+    classifier = make().fit(TEXTS, y)
+    found = classifier.predict(TEXTS)
+    assert found.dtype == classifier.classes_.dtype == y.dtype
+    assert found.tolist() == y.tolist()
+    assert classifier.classes_[classifier.decision_function(TEXTS).argmax(axis=1)].tolist() == y.tolist()
+
+
+def test_booleans_are_predicted_as_booleans(make: Callable[..., RemoteClassifier]) -> None:
+    y = np.array(LABELS) == "fruit"
+    classifier = make().fit(TEXTS, y)
+    assert classifier.predict(TEXTS).dtype == bool
+    assert classifier.score(TEXTS, y) == 1.0
+
+
+def test_labels_that_cannot_be_labels_are_named() -> None:
+    classifier = RemoteClassifier("m", url="http://127.0.0.1:1")
+    with pytest.raises(ValueError, match="y has no label in 1 of 3 rows: 1"):
+        classifier.fit(TEXTS[:3], ["a", None, "b"])
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        classifier.fit(TEXTS[:3], [0.5, 1.0, 2.0])
+    with pytest.raises(ValueError, match="' a' and 'a', which the service reads as one"):
+        classifier.fit(TEXTS[:3], ["a", " a", "b"])
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_rows_have_weights(make: Callable[..., RemoteClassifier], texts: bool) -> None:
+    words = ["one", "one", "two", "three"] * 6
+    X = (
+        words
+        if texts
+        else csr_matrix(np.array([[word == each for each in ("one", "two", "three")] for word in words], float))
+    )
+    y = ["a", "b", "b", "c"] * 6
+    heavy = make().fit(X, y, sample_weight=[5.0, 1.0, 1.0, 0.0] * 6)
+    assert heavy.classes_.tolist() == ["a", "b"]
+    assert heavy.predict(X)[:3].tolist() == ["a", "a", "b"]
+    assert make().fit(X, y, sample_weight=[1.0, 5.0, 1.0, 1.0] * 6).predict(X)[:4].tolist() == ["b", "b", "b", "c"]
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(2,\)"):
+        make().fit(X, y, sample_weight=[1.0, 2.0])

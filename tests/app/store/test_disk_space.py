@@ -13,7 +13,7 @@ import pytest
 from app.errors import StorageFull
 from app.store import files as stored_files
 from app.store.cache import local_copy
-from app.store.disk_space import NoRoomError
+from app.store.disk_space import NoRoomError, megabytes
 from app.store.failures import explained
 from app.store.files import files
 
@@ -85,3 +85,9 @@ def test_without_a_name_the_fullest_folder_is_named(configure: Callable[..., Non
     error = OSError(errno.ENOSPC, "full")
     assert said(error).startswith("The disk is full: the cache (0 MB free).")
     assert explained(OSError(errno.EACCES, "denied")) is None
+
+
+def test_little_room_is_not_said_to_be_none() -> None:
+    assert [megabytes(size) for size in (0, 1, 214_300, 9_100_000, 3_400_000_000)] == [
+        "0 MB", "1 kB", "215 kB", "9 MB", "3.4 GB"
+    ]  # fmt: skip

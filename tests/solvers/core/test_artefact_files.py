@@ -1,5 +1,7 @@
 """Arrays are read as they were written, by any number of threads at a time."""
 
+import errno
+import resource
 import threading
 import time
 from collections.abc import Callable
@@ -27,6 +29,18 @@ def test_an_array_is_read_as_it_was_written(array: Any, mmap: bool, tmp_path: Pa
     assert isinstance(found, np.memmap) == mmap
     assert found.dtype == np.asarray(array).dtype
     np.testing.assert_array_equal(found.reshape(np.shape(array)), array)
+
+
+@pytest.mark.parametrize("n_numbers", [1000, 3_000_000])
+def test_what_the_system_refuses_to_write_has_its_errno(n_numbers: int, tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as raised:
+            write_array(tmp_path / "array.npy", np.arange(float(n_numbers)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert raised.value.errno == errno.EFBIG
 
 
 @pytest.mark.parametrize("mmap", [True, False])
