@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, Forbidden, InvalidInput, NotFound, PreconditionFailed
 from app.formats.labels import MAX_LABEL
 from app.json_text import fault
-from app.predictions.model_cache import LoadedModel, ModelCache
+from app.predictions.model_cache import ModelCache
 from app.reviews import decisions
-from app.reviews.label_search import load_reviewed
+from app.reviews.label_search import load_if_kept
 from app.reviews.rows import caller
 from app.reviews.schemas import MAX_LABELS, DecisionRequest, ImportedDecisions, LineProblem
 from app.reviews.written_labels import UnknownLabel, WrittenLabels
@@ -90,11 +90,7 @@ def record(
         The file has too many decisions.
     """
     queue = _load(session, ref)
-    try:
-        loaded: LoadedModel | None = load_reviewed(session, cache, ref)
-    except NotFound:  # the version was deleted: the alternatives are what is left of its labels
-        loaded = None
-    known = WrittenLabels(loaded, new_labels)
+    known = WrittenLabels(load_if_kept(session, cache, ref), new_labels)
     given = list(entries)
     if queue.n_opinions == 1:
         truths = {each.row for each in given if each.is_truth}

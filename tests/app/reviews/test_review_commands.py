@@ -24,6 +24,7 @@ ROW = {
         (["baking"], {"label": "baking", "skip": False}),
         (["baking", "soup"], {"labels": ["baking", "soup"], "skip": False}),
         (["--label", "baking", "--label", "soup"], {"labels": ["baking", "soup"], "skip": False}),
+        (["jam", "--new-labels"], {"label": "jam", "skip": False, "new_labels": True}),
         (["--empty"], {"labels": [], "skip": False}),
         (["--skip"], {"skip": True}),
         ([], None),
