@@ -181,8 +181,8 @@ def _used(found: UsedThreshold) -> str:
     note = f"Minimum probability {found.threshold:.3f}"
     if found.precision is not None and found.lower_bound is not None and found.answered is not None:
         note += (
-            f": right in {found.precision:.1%} of the held-out answers (at least {found.lower_bound:.1%}, with a "
-            f"confidence of 95 %), which {found.answered:.1%} of the rows had"
+            f": {found.answered:.1%} of the held-out rows had such an answer; of these, {found.precision:.1%} were right "
+            f"(at least {found.lower_bound:.1%}, with a confidence of 95 %)"
         )
     if found.recall is not None:
         note += f"; they have {found.recall:.1%} of the labels"
@@ -440,10 +440,12 @@ def sure_sentences(sure: SureRows) -> Iterator[str]:
         levels = ", ".join(f"{n} at level {level}" for level, n in enumerate(sure.levels, 1))
         yield f"{sure.n_broader} more rows have a broader sure node only; by the deepest sure node: {levels}"
     if sure.precision is not None and sure.lower_bound is not None and sure.answered is not None:
-        what = f"Sure nodes at level {sure.sure_level}" if isinstance(sure.sure_level, int) else "Sure labels"
+        what = f"node at level {sure.sure_level}" if isinstance(sure.sure_level, int) else "label"
+        what = "answer at any level" if sure.sure_level == "any" and sure.levels is not None else what
+        of = "these" if sure.n_labels is None else "these labels"
         yield (
-            f"{what} are right in {sure.precision:.1%} of the held-out rows that had one, {sure.answered:.1%} of "
-            f"all (at least {sure.lower_bound:.1%}, with a confidence of 95 %)"
+            f"{sure.answered:.1%} of the held-out rows had a sure {what}; of {of}, {sure.precision:.1%} were right "
+            f"(at least {sure.lower_bound:.1%}, with a confidence of 95 %)"
         )
 
 

@@ -75,7 +75,7 @@ async function plan() {
     if (dataset !== sent || wanted !== precision.value || version !== form.elements.version.value) return;
     if (!sure) expected.textContent = `${number(total)} rows.`;
     else if (sure.threshold === null || sure.threshold === undefined) expected.textContent = `${number(total)} rows. No label will be sure: on held-out rows no threshold reached this precision.`;
-    else expected.textContent = `${number(total)} rows. About ${number(sure.n_sure)} (${percent(sure.answered ?? 0)}) will have a sure label, right in ${percent(sure.precision ?? 0)} of held-out rows.`;
+    else expected.textContent = `${number(total)} rows. About ${number(sure.n_sure)} (${percent(sure.answered ?? 0)}) will have a sure label; of the sure labels of held-out rows, ${percent(sure.precision ?? 0)} were right.`;
   } catch (error) {
     if (dataset !== sent || wanted !== precision.value || version !== form.elements.version.value) return;
     wrong.replaceChildren(faults(error));
