@@ -65,9 +65,9 @@ class Numbers(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def split_records(data, at_end, n_columns, first_line, delimiter, quote):  # type: ignore[no-untyped-def]
-    """Cut data into the fields of Records; blank lines and rows of empty cells are skipped, a record with an error is counted and left.
+    """Cut data into the fields of Records; a record with an error is counted and left.
 
-    `delimiter` and `quote` are bytes; a quote of -1 is none.
+    Blank lines and rows of empty cells are skipped. `delimiter` and `quote` are bytes; a quote of -1 is none.
     """
     end = len(data)
     n_marks = 2

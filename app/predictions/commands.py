@@ -181,8 +181,8 @@ def _used(found: UsedThreshold) -> str:
     note = f"Minimum probability {found.threshold:.3f}"
     if found.precision is not None and found.lower_bound is not None and found.answered is not None:
         note += (
-            f": {found.answered:.1%} of the held-out rows had such an answer; of these, {found.precision:.1%} were right "
-            f"(at least {found.lower_bound:.1%}, with a confidence of 95 %)"
+            f": {found.answered:.1%} of the held-out rows had such an answer; of these, {found.precision:.1%} were "
+            f"right (at least {found.lower_bound:.1%}, with a confidence of 95 %)"
         )
     if found.recall is not None:
         note += f"; they have {found.recall:.1%} of the labels"

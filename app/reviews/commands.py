@@ -30,6 +30,7 @@ Row = Annotated[int, typer.Argument(metavar="ROW", help="Number of the row in th
 Revision = Annotated[int | None, typer.Option(help="Fail unless the row has this revision.")]
 NewLabels = Annotated[bool, typer.Option("--new-labels", help="Accept labels that the model does not know.")]
 _LONGEST = 60
+_ENDINGS = {"xlsx": ".xlsx", "label-studio": ".json", "label-studio-config": ".xml"}
 
 
 @reviews.command()
@@ -159,6 +160,10 @@ def export(
     ] = "xlsx",
 ) -> None:
     """Save the rows as a workbook with a column for decisions, or as tasks for Label Studio; import decides them."""
+    expected, ending = _ENDINGS.get(format), file.suffix.lower()
+    if expected is not None and ending != expected and ending in (*_ENDINGS.values(), ".csv", ".tsv", ".xls", ".ods"):
+        detail = f"--format {format} writes {expected}, not {ending}: name a file that ends in {expected}"
+        raise typer.BadParameter(detail, param_hint="FILE")
     n_bytes = connect().reviews.save_sheet(review, file, cast(State | None, state), cast(SheetFormat, format))
     console(False).print(f"{n_bytes} bytes: {file}")
 

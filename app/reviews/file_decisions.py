@@ -158,12 +158,13 @@ class _Opinion(NamedTuple):
 
 @dataclass
 class _Row:
-    """What the queue has of a row; ``current`` and ``labels`` follow the decisions that are recorded."""
+    """What the queue has of a row; ``current``, ``labels`` and ``line`` follow the decisions that are recorded."""
 
     number: int
     revision: int
     alternatives: list[dict[str, Any]]
     labels: list[str] | None
+    line: int | None = None
 
     def __post_init__(self) -> None:
         self.current = self.revision
@@ -270,7 +271,9 @@ def _decide(session: Session, queue: _Queue, entry: Entry, row: _Row, request: D
     except InvalidInput as error:
         return error.errors[0].detail
     except PreconditionFailed:
+        if row.line is not None and entry.revision == row.revision:
+            return f"line or task {row.line} of the file has decided the row already; delete one of them"
         return "the row was changed after the file was made; download the rows again"
-    row.current, row.labels = decided.revision, decided.labels
+    row.current, row.labels, row.line = decided.revision, decided.labels, entry.number
     opinions[entry.person or queue.caller] = _Opinion(None if request.skip else request.labels, request.comment)
     return None

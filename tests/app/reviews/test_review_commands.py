@@ -49,3 +49,15 @@ def test_a_decision_is_sent_as_it_is_meant(
     assert [json.loads(each.body) for each in canned.asked] == [sent]
     assert "baking; soup" in out
     assert "+baking 90%; +pottery (Töpfern) 60%; soup 20%" in out
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "ending"),
+    [("r.csv", [], ".xlsx"), ("r.xlsx", ["--format", "label-studio"], ".json"), ("r.json", [], ".xlsx")],
+)
+def test_a_file_whose_name_says_another_format_is_refused(
+    file: str, options: list[str], ending: str, canned: Canned, command: Callable[..., tuple[int, str, str]]
+) -> None:
+    status, _, error = command("reviews", "export", "records", file, *options)
+    assert (status, canned.asked) == (2, [])
+    assert f"ends in {ending}" in " ".join(error.replace("│", " ").split())

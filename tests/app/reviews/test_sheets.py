@@ -71,6 +71,23 @@ def columns(sheet: Any) -> dict[str, int]:
     return {cell.value: cell.column for cell in sheet[1]}
 
 
+def test_a_second_line_of_a_row_is_refused_with_the_number_of_the_first(
+    queue: sessionmaker[Session], tmp_path: Path
+) -> None:
+    file = tmp_path / "q.xlsx"
+    book = made(queue, file)
+    sheet = book["Review"]
+    sheet.cell(2, columns(sheet)["decision"]).value = "a"
+    sheet.append([cell.value for cell in sheet[2]])
+    sheet.cell(sheet.max_row, columns(sheet)["decision"]).value = "b"
+    book.save(file)
+    found = read(queue, file)
+    assert found.n_decided == 1
+    assert [each.detail for each in found.problems] == [
+        "line or task 2 of the file has decided the row already; delete one of them"
+    ]
+
+
 def test_a_workbook_is_edited_by_a_person_and_comes_back(queue: sessionmaker[Session], tmp_path: Path) -> None:
     file = tmp_path / "q.xlsx"
     book = made(queue, file)
