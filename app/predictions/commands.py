@@ -332,7 +332,12 @@ def code_file(
 def predict_dataset(
     model: _Model,
     dataset: Annotated[str, typer.Argument(help="Dataset name or id, or a file of rows without labels.")],
-    output: Annotated[Path, typer.Argument(help="File to write: .parquet, .csv, .jsonl or .xlsx.", dir_okay=False)],
+    output: Annotated[
+        Path | None, typer.Argument(help="File to write: .parquet, .csv, .jsonl or .xlsx.", dir_okay=False)
+    ] = None,
+    output_option: Annotated[
+        Path | None, typer.Option("--output", help="The same as OUTPUT, as code has it.", dir_okay=False)
+    ] = None,
     sure_level: _SureLevel = "any",
     include: _Include = None,
     exclude: _Exclude = None,
@@ -343,13 +348,16 @@ def predict_dataset(
     **given: Any,
 ) -> None:
     """Predict all rows of a dataset or of a file, and write the predictions to a file."""
+    path = output or output_option
+    if path is None or (output is not None and output_option is not None):
+        raise typer.BadParameter("name one file to write", param_hint="OUTPUT")
     own: dict[str, Any] = {
         "sure_level": _level(sure_level),
         "include": include,
         "exclude": exclude,
         "tags": tags_of(tag or []) or None,
     }
-    _answer_rows(model, dataset, output, given, own, json, review, sure_share)
+    _answer_rows(model, dataset, path, given, own, json, review, sure_share)
 
 
 def _answer_rows(

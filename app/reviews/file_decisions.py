@@ -263,7 +263,10 @@ def _decide(session: Session, queue: _Queue, entry: Entry, row: _Row, request: D
     opinions = queue.opinions.setdefault(row.number, {})
     only_named = all(":" in person for person in opinions)
     follows = entry.person is not None and (only_named or entry.revision == row.revision)
-    expected = row.current if follows else entry.revision
+    # the first of two opinions does not concern the person who gives the second
+    n_given = sum(each.labels is not None for each in opinions.values())
+    is_second = entry.person is None and 0 < n_given < queue.n_opinions and queue.own(entry, row.number) is None
+    expected = row.current if follows or is_second else entry.revision
     try:
         decided = decisions.decide_within(session, queue.id, row.number, request, expected, entry.person)
     except (NotFound, Conflict) as error:

@@ -70,7 +70,10 @@ def test_a_dataset_is_predicted_into_a_file(
 ) -> None:
     file = tmp_path / "answers.csv"
     assert (
-        status_of(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--top-k", "3", "--version", "3") == 0
+        status_of(
+            monkeypatch, "predict-dataset", "topics", "papers", "--output", str(file), "--top-k", "3", "--version", "3"
+        )
+        == 0
     )
     assert file.read_bytes() == FILE
     out = capsys.readouterr().out

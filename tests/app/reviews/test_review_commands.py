@@ -61,3 +61,10 @@ def test_a_file_whose_name_says_another_format_is_refused(
     status, _, error = command("reviews", "export", "records", file, *options)
     assert (status, canned.asked) == (2, [])
     assert f"ends in {ending}" in " ".join(error.replace("│", " ").split())
+
+
+def test_options_of_a_few_numbers_are_sent_as_numbers(
+    canned: Canned, command: Callable[..., tuple[int, str, str]]
+) -> None:
+    assert command("reviews", "create", "two", "j", "--opinions", "2")[0] != 2
+    assert json.loads(canned.asked[0].body)["opinions"] == 2
