@@ -189,6 +189,8 @@ def _read(name: str, info: FieldInfo, value: Any) -> Any:
             return float(value)
         except ValueError:
             return value  # a word, which the schema checks
+    if get_origin(plain) is Literal:  # of numbers, too; the schema refuses others
+        return next((each for each in get_args(plain) if str(each) == value), value)
     if get_origin(plain) not in (list, tuple):
         return value
     of_each = _plain(get_args(plain)[0])

@@ -19,7 +19,7 @@ from app.jobs.schemas import FINAL_STATES, Job
 from app.store import tables
 from app.store.db import new_id, reading, writing
 from app.store.files import Upload, files
-from app.store.lookup import by_ref, require_owner
+from app.store.lookup import by_ref
 
 BRIEF = defer(tables.Dataset.statistics)
 
@@ -58,8 +58,6 @@ def make_next(
     ------
     NotFound
         The dataset does not exist.
-    Forbidden
-        Another key owns it.
     Conflict
         It is not ready, or another job makes its next version.
     InvalidInput
@@ -80,7 +78,6 @@ def make_next(
             quotas.require_jobs(session)
             quotas.require_room(session, upload.size_bytes)
             dataset = by_ref(session, tables.Dataset, id, BRIEF, lock=True)
-            require_owner(session, dataset)
             require_quiet(session, dataset)
             request = {**request_of(dataset), **of_file}
             store.keep(upload, path)
@@ -104,8 +101,6 @@ def check_append(session: Session, ref: str, new: NewRows) -> None:
     ------
     NotFound
         The dataset does not exist.
-    Forbidden
-        Another key owns it.
     Conflict
         It is not ready, or other rows are being appended.
     InvalidInput
@@ -113,7 +108,6 @@ def check_append(session: Session, ref: str, new: NewRows) -> None:
     """
     with reading(session):
         dataset = by_ref(session, tables.Dataset, ref, BRIEF)
-        require_owner(session, dataset)
         require_quiet(session, dataset)
         if new.format is not None:
             check_options(_options(session, dataset, new), new.format)
@@ -127,6 +121,7 @@ def append(
     upload: Upload,
     n_feedback: int = 0,
     then: Callable[[tables.Job], None] = lambda _: None,
+    corrects: bool = False,
 ) -> Job:
     """Store a received file with those of a dataset and queue the job that appends its rows.
 
@@ -136,6 +131,8 @@ def append(
         Number of rows that come from feedback, as the job reports it.
     then : callable
         Called with the job in the transaction that makes it.
+    corrects : bool
+        Rows that the dataset has, with the same id and content, get their new labels there.
 
     Raises as :func:`check_append` does; the upload is gone afterwards, whatever happens.
     """
@@ -146,7 +143,8 @@ def append(
             check_options(options, new.format)
         format = file_format(NewDataset(**options.model_dump(), name="rows", format=new.format), upload.path)
         request = {"kind": "append", **options.model_dump(mode="json"), "format": format, "part": new.part}
-        return request | {"feedback": n_feedback} if n_feedback else request
+        request |= {"feedback": n_feedback} if n_feedback else {}
+        return request | {"corrects": True} if corrects else request
 
     return make_next(session, ref, upload, request_of, then)
 

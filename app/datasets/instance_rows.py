@@ -1,7 +1,7 @@
 """Instances with their labels as rows of JSON lines, which are appended to a dataset as any other file."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
 
 import orjson
 from sqlalchemy.orm import Session
@@ -17,16 +17,19 @@ from app.store.corpus import Corpus, open_corpus
 from app.store.files import files
 
 Row = dict[str, Any]
-_LABEL = "label"
+_LABEL, _ID = "label", "id"
 # per job: their ids are in one statement
 MOST_ROWS = 10_000
 
 
-def rows_for(dataset: tables.Dataset) -> tuple[Callable[[dict[str, Any], list[str]], Row | None], NewRows]:
-    """Return a function and the options of an append job, for rows of a dataset.
+class MakeRow(Protocol):
+    """Makes a row of an instance, its labels and perhaps its id; None where the instance does not fit the dataset."""
 
-    The function makes a row of an instance and its labels, or None where the instance does not fit the dataset. The
-    options say how the append job reads these rows.
+    def __call__(self, instance: dict[str, Any], labels: list[str], id: str | None = None) -> Row | None: ...
+
+
+def rows_for(dataset: tables.Dataset) -> tuple[MakeRow, NewRows]:
+    """Return what makes rows of a dataset, and the options with which the append job reads these rows.
 
     Raises
     ------
@@ -37,12 +40,12 @@ def rows_for(dataset: tables.Dataset) -> tuple[Callable[[dict[str, Any], list[st
         raise Conflict(f"the dataset is {dataset.state}; rows can be appended to a ready one")
     assert dataset.path is not None
     corpus = open_corpus(files(), dataset.path)
-    label = _LABEL
-    while corpus.columns is not None and label in (*corpus.columns.numbers, *corpus.columns.categories):
-        label += "_"
+    columns = corpus.columns
+    taken = () if columns is None else (*columns.texts, *columns.numbers, *columns.categories)
+    label, id_key = (_free(name, taken) for name in (_LABEL, _ID))
     options = {name: field.default for name, field in NewRows.model_fields.items()}
-    options |= {"format": "jsonl", "label_column": label}
-    return _row_of(dataset, corpus, label), NewRows.model_validate(options | _columns(corpus))
+    options |= {"format": "jsonl", "label_column": label, "id_column": id_key}
+    return _row_of(dataset, corpus, label, id_key), NewRows.model_validate(options | _columns(corpus))
 
 
 def append_rows(
@@ -52,6 +55,7 @@ def append_rows(
     rows: Sequence[Row],
     n_feedback: int,
     then: Callable[[tables.Job], None],
+    corrects: bool = False,
 ) -> Job:
     """Queue the job that appends rows to a dataset; parameters and errors as :func:`app.datasets.appending.append`."""
     upload = files().upload()
@@ -59,9 +63,16 @@ def append_rows(
         for row in rows:
             upload.write(orjson.dumps(row) + b"\n")
         upload.finish()
-        return append(session, dataset.id, new, upload, n_feedback, then)
+        return append(session, dataset.id, new, upload, n_feedback, then, corrects)
     finally:
         upload.abort()
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """The name, or with underscores behind it one that no column has."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _columns(corpus: Corpus) -> dict[str, Any]:
@@ -83,13 +94,13 @@ def _columns_of(corpus: Corpus) -> TableColumns | None:
     return corpus.columns if corpus.kind == "table" or several else None
 
 
-def _row_of(dataset: tables.Dataset, corpus: Corpus, label: str) -> Callable[[dict[str, Any], list[str]], Row | None]:
+def _row_of(dataset: tables.Dataset, corpus: Corpus, label: str, id_key: str) -> MakeRow:
     sets = DatasetStatistics.model_validate(dataset.statistics).labels_per_row is not None
     form = "indices" if corpus.feature_names is None else "features"
     columns = _columns_of(corpus)
     form = "record" if columns is not None else "text" if corpus.kind == "text" else form
 
-    def row_of(instance: dict[str, Any], labels: list[str]) -> Row | None:
+    def row_of(instance: dict[str, Any], labels: list[str], id: str | None = None) -> Row | None:
         if form == "features" and "record" in instance:  # a record of numbers alone
             instance = {form: instance["record"]}
         if columns is not None and "text" in instance:  # of a model that reads them joined
@@ -100,6 +111,6 @@ def _row_of(dataset: tables.Dataset, corpus: Corpus, label: str) -> Callable[[di
             record = instance["record"]
             kept = (*columns.texts, *columns.numbers, *columns.categories)
             instance = {name: record.get(name) for name in kept}
-        return {label: labels if sets else labels[0], **instance}
+        return {label: labels if sets else labels[0], **({id_key: id} if id else {}), **instance}
 
     return row_of

@@ -65,9 +65,9 @@ class Numbers(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def split_records(data, at_end, n_columns, first_line, delimiter, quote):  # type: ignore[no-untyped-def]
-    """Cut data into the fields of Records; blank lines are skipped, a record with an error is counted and left.
+    """Cut data into the fields of Records; a record with an error is counted and left.
 
-    `delimiter` and `quote` are bytes; a quote of -1 is none.
+    Blank lines and rows of empty cells are skipped. `delimiter` and `quote` are bytes; a quote of -1 is none.
     """
     end = len(data)
     n_marks = 2
@@ -86,10 +86,11 @@ def split_records(data, at_end, n_columns, first_line, delimiter, quote):  # typ
     while p < end:
         first, record_line = p, line
         n_cells, code = 0, EXACT
-        more = True
+        more, filled = True, False
         while more:
             start, stop, twice, cell_code, p, line = _cell(data, p, end, line, delimiter, quote)
             code = cell_code if code == EXACT else code
+            filled |= start < stop
             if n_cells < n_columns:
                 cells[n_records * n_columns + n_cells, 0] = start
                 cells[n_records * n_columns + n_cells, 1] = stop
@@ -99,7 +100,8 @@ def split_records(data, at_end, n_columns, first_line, delimiter, quote):  # typ
             p += more
         if p == end and not at_end:
             break
-        blank = n_cells == 1 and start == stop == first
+        # a single quoted cell is a row; of several cells spreadsheets write blank rows
+        blank = not filled and code == EXACT and (n_cells > 1 or start == first)
         if code == EXACT and n_cells != n_columns:
             code = RAGGED
         if code == EXACT and not blank:

@@ -275,7 +275,9 @@ def _label(columns: Mapping[str, _Values], options: ImportOptions) -> tuple[str 
         listed = ", ".join(shorten(name) for name in fitting[:4])
         return (sure or fitting)[0], f"Several columns may be the label: {listed}."
     if fitting:
-        return fitting[0], f"The column {shorten(fitting[0])} has a different value in almost every row."
+        found = columns[fitting[0]]
+        values = f"{found.n_levels:,} different values in the first {len(found.present):,} rows"
+        return fitting[0], f"The column {shorten(fitting[0])} may be the label, but has {values}."
     levels = [name for name, values in columns.items() if name not in taken and values.kind == "category"]
     if len(levels) == 1:
         return levels[0], f"No column is named like a label; {shorten(levels[0])} is the only one with categories."

@@ -1,6 +1,7 @@
-"""The number of cells that a workbook needs memory for, counted before a library reserves it.
+"""Cells of workbooks that a reader does not show as they are: too many, formulas without values, and errors.
 
-Two cells far apart, or one that is repeated, make a small file claim a table of any size.
+Cells are counted before a library reserves memory: two cells far apart, or one that is repeated, make a small file
+claim a table of any size.
 """
 
 import re
@@ -8,6 +9,8 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.parsers import expat
+
+from defusedxml import ElementTree
 
 from app.formats.table import row_error
 
@@ -19,6 +22,18 @@ _ATTRIBUTES = rb"((?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+)"
 _XLSX_TAG = re.compile(rb"<(?:\w+:)?(c|row)(?=[\s/>])" + _ATTRIBUTES + rb">")
 _REFERENCE = re.compile(rb"\sr\s*=\s*[\"']\s*([A-Za-z]{0,8})([0-9]{1,12})")
 _ODS_TAG = re.compile(rb"<table:(table|table-row|table-cell|covered-table-cell)(?=[\s/>])" + _ATTRIBUTES + rb">")
+_BEGIN, _END = rb"<(?:\w+:)?", rb"</(?:\w+:)?"
+_FORMULA_ALONE = re.compile(
+    _BEGIN + rb"c(?=\s)([^<>]*)>\s*" + _BEGIN + rb"f(?=[\s/>])[^<>]*(?:/>|>[^<]*" + _END + rb"f>)\s*"
+    rb"(?:" + _BEGIN + rb"v\s*(?:/>|>\s*" + _END + rb"v>)\s*)?" + _END + rb"c>"
+)  # fmt: skip
+_ERROR = re.compile(
+    _BEGIN + rb"c(?=\s)([^<>]*\st\s*=\s*[\"']e[\"'][^<>]*)>\s*(?:" + _BEGIN + rb"f(?=[\s/>])[^<>]*(?:/>|>[^<]*" + _END
+    + rb"f>)\s*)?" + _BEGIN + rb"v\s*>([^<]{1,20})<"
+)  # fmt: skip
+_IS_TEXT = re.compile(rb"\st\s*=\s*[\"']str[\"']")
+# of a cell whose end is not read yet; a formula has at most 8,192 characters
+_LONGEST_CELL = 1 << 16
 _REPEATED = re.compile(rb"table:number-(?:rows|columns)-repeated\s*=\s*[\"']\s*([0-9]{1,12})")
 
 
@@ -38,6 +53,59 @@ def check_cells(archive: zipfile.ZipFile, most: int = MOST_CELLS) -> None:
                 "the sheet as CSV"
             )
             raise row_error(1, detail)
+
+
+def formulas_without_values(archive: zipfile.ZipFile, sheet: str) -> list[tuple[str, int]]:
+    """Cells of a sheet of .xlsx, such as A2, with their rows, that have a formula but no value: readers see nothing.
+
+    Programs that write formulas without computing them leave out the values. A formula whose value is the empty text
+    has the type of a text.
+    """
+    cells = (match[1] for match in _cells(archive, sheet, _FORMULA_ALONE))
+    return [_place(attributes) for attributes in cells if not _IS_TEXT.search(attributes)]
+
+
+def errors_by_row(archive: zipfile.ZipFile, sheet: str) -> dict[int, str]:
+    """The first cell of each row of a sheet of .xlsx that has an error, in words: cell B2 has the error #N/A."""
+    found: dict[int, str] = {}
+    for match in _cells(archive, sheet, _ERROR):
+        cell, row = _place(match[1])
+        found.setdefault(row, f"cell {cell} has the error {match[2].decode('utf-8', 'replace')}")
+    return found
+
+
+def _place(attributes: bytes) -> tuple[str, int]:
+    found = _REFERENCE.search(attributes)
+    return ("?", 1) if found is None else ((found[1] + found[2]).decode(), int(found[2]))
+
+
+def _cells(archive: zipfile.ZipFile, sheet: str, pattern: re.Pattern[bytes]) -> Iterator[re.Match[bytes]]:
+    part = _part_of(archive, sheet)
+    if part is None:
+        return
+    with archive.open(part) as file:
+        left = b""
+        while block := file.read(_BLOCK_BYTES):
+            left += block
+            end = 0
+            for match in pattern.finditer(left):
+                yield match
+                end = match.end()
+            left = left[max(end, len(left) - _LONGEST_CELL) :]
+
+
+def _part_of(archive: zipfile.ZipFile, sheet: str) -> str | None:
+    """The document of a sheet; None in .ods, and where the workbook does not say it."""
+    try:
+        book = ElementTree.fromstring(archive.read("xl/workbook.xml"))
+        links = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
+    except (KeyError, ElementTree.ParseError, ValueError):
+        return None
+    named = [each for each in book.iter() if each.tag.endswith("}sheet") and each.get("name") == sheet]
+    id = next((value for each in named for name, value in each.items() if name.endswith("}id")), None)
+    target = next((each.get("Target", "") for each in links.iter() if each.get("Id") == id), "")
+    part = target[1:] if target.startswith("/") else f"xl/{target}"
+    return part if part in archive.namelist() else None
 
 
 def _require_xml(archive: zipfile.ZipFile, name: str) -> None:

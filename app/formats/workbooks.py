@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +22,8 @@ from app.datasets.schemas import ImportOptions
 from app.formats.csv_header import blocks_of_csv, first_cells
 from app.formats.csv_table import parse_csv
 from app.formats.plain_file import MostUnpacked
-from app.formats.table import FormatError, Parsed, row_error, shorten
-from app.formats.workbook_cells import check_cells
+from app.formats.table import FormatError, Parsed, RowError, row_error, shorten
+from app.formats.workbook_cells import check_cells, errors_by_row, formulas_without_values
 from app.plurals import counted
 
 _SHOWN_SHEETS = 5
@@ -36,7 +36,14 @@ def parse_workbook(path: Path, options: ImportOptions, most: MostUnpacked) -> Pa
             return parse_csv(sheet, options, "comma")
         except FormatError as error:
             report = [replace(one, row=bisect_right(lines, one.row)) for one in error.report]
-            raise FormatError(report, error.n_errors) from None
+            raise FormatError(_with_errors(report, path, options.sheet), error.n_errors) from None
+
+
+def _with_errors(report: Sequence[RowError], path: Path, sheet: str | None) -> list[RowError]:
+    """Faults of rows with the errors of their cells, which are read as empty cells."""
+    with zipfile.ZipFile(path) as archive:
+        errors = errors_by_row(archive, _sheet(path, sheet)[0])
+    return [replace(one, detail=f"{one.detail}; {errors[one.row]}") if one.row in errors else one for one in report]
 
 
 def first_values(path: Path, options: ImportOptions, most: MostUnpacked, n_rows: int) -> dict[str, list[str]]:
@@ -160,10 +167,21 @@ def _sheet(path: Path, name: str | None) -> tuple[str, str, Iterator[list[Any]]]
             )
             raise row_error(1, detail)
         chosen = names[0] if name is None else name
+        _require_values(path, chosen)
         rows = book.get_sheet_by_name(chosen).iter_rows()
     except (CalamineError, WorksheetNotFound, IndexError) as error:
         raise row_error(1, _damage(path)) from error
     return shorten(chosen), _shown([other for other in names if other != chosen]), rows
+
+
+def _require_values(path: Path, sheet: str) -> None:
+    with zipfile.ZipFile(path) as archive:
+        found = formulas_without_values(archive, sheet)
+    if found:
+        (cell, row), n = found[0], len(found)
+        which = f"cell {cell} has a formula" if n == 1 else f"{n:,} cells, the first is {cell}, have formulas"
+        way = "open the workbook in a spreadsheet program, which computes them, and save it"
+        raise row_error(row, f"{which} without {'a value' if n == 1 else 'values'}: {way}")
 
 
 def _damage(path: Path) -> str:

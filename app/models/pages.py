@@ -11,6 +11,7 @@ from starlette.responses import Response
 from app.access.authentication import VIEWER
 from app.datasets import service as datasets
 from app.datasets.formats import EXTENSIONS
+from app.datasets.pages import import_fields
 from app.errors import NotFound
 from app.evaluations import bands, comparisons
 from app.evaluations import service as evaluations
@@ -76,6 +77,7 @@ def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = 
         feedback=reported,
         rules=again,
         extensions=EXTENSIONS,
+        encoding=import_fields()["encoding"],
         has_probabilities=coding > 0
         and inspection.has_thresholds(request.app.state.models, workspace, model.id, coding),
         are_sets=coding > 0 and answers.are_sets(request.app.state.models, workspace, model.id, coding),

@@ -181,8 +181,8 @@ def _used(found: UsedThreshold) -> str:
     note = f"Minimum probability {found.threshold:.3f}"
     if found.precision is not None and found.lower_bound is not None and found.answered is not None:
         note += (
-            f": right in {found.precision:.1%} of the held-out answers (at least {found.lower_bound:.1%}, with a "
-            f"confidence of 95 %), which {found.answered:.1%} of the rows had"
+            f": {found.answered:.1%} of the held-out rows had such an answer; of these, {found.precision:.1%} were "
+            f"right (at least {found.lower_bound:.1%}, with a confidence of 95 %)"
         )
     if found.recall is not None:
         note += f"; they have {found.recall:.1%} of the labels"
@@ -332,7 +332,12 @@ def code_file(
 def predict_dataset(
     model: _Model,
     dataset: Annotated[str, typer.Argument(help="Dataset name or id, or a file of rows without labels.")],
-    output: Annotated[Path, typer.Argument(help="File to write: .parquet, .csv, .jsonl or .xlsx.", dir_okay=False)],
+    output: Annotated[
+        Path | None, typer.Argument(help="File to write: .parquet, .csv, .jsonl or .xlsx.", dir_okay=False)
+    ] = None,
+    output_option: Annotated[
+        Path | None, typer.Option("--output", help="The same as OUTPUT, as code has it.", dir_okay=False)
+    ] = None,
     sure_level: _SureLevel = "any",
     include: _Include = None,
     exclude: _Exclude = None,
@@ -343,13 +348,16 @@ def predict_dataset(
     **given: Any,
 ) -> None:
     """Predict all rows of a dataset or of a file, and write the predictions to a file."""
+    path = output or output_option
+    if path is None or (output is not None and output_option is not None):
+        raise typer.BadParameter("name one file to write", param_hint="OUTPUT")
     own: dict[str, Any] = {
         "sure_level": _level(sure_level),
         "include": include,
         "exclude": exclude,
         "tags": tags_of(tag or []) or None,
     }
-    _answer_rows(model, dataset, output, given, own, json, review, sure_share)
+    _answer_rows(model, dataset, path, given, own, json, review, sure_share)
 
 
 def _answer_rows(
@@ -440,10 +448,12 @@ def sure_sentences(sure: SureRows) -> Iterator[str]:
         levels = ", ".join(f"{n} at level {level}" for level, n in enumerate(sure.levels, 1))
         yield f"{sure.n_broader} more rows have a broader sure node only; by the deepest sure node: {levels}"
     if sure.precision is not None and sure.lower_bound is not None and sure.answered is not None:
-        what = f"Sure nodes at level {sure.sure_level}" if isinstance(sure.sure_level, int) else "Sure labels"
+        what = f"node at level {sure.sure_level}" if isinstance(sure.sure_level, int) else "label"
+        what = "answer at any level" if sure.sure_level == "any" and sure.levels is not None else what
+        of = "these" if sure.n_labels is None else "these labels"
         yield (
-            f"{what} are right in {sure.precision:.1%} of the held-out rows that had one, {sure.answered:.1%} of "
-            f"all (at least {sure.lower_bound:.1%}, with a confidence of 95 %)"
+            f"{sure.answered:.1%} of the held-out rows had a sure {what}; of {of}, {sure.precision:.1%} were right "
+            f"(at least {sure.lower_bound:.1%}, with a confidence of 95 %)"
         )
 
 

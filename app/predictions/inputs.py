@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -15,6 +16,7 @@ from app.datasets import append_sources
 from app.datasets import versions as dataset_versions
 from app.datasets.formats import FORMATS
 from app.datasets.schemas import ImportOptions
+from app.formats.csv_header import Blocks
 from app.formats.parsing import source_columns
 from app.formats.plain_file import MostUnpacked
 from app.store import tables
@@ -35,7 +37,7 @@ class Source(NamedTuple):
 def sources(session: Session, dataset_id: str, number: int) -> list[Source] | None:
     """The files whose rows a version of a dataset has, in order; None where they do not say it row by row.
 
-    They do not if one is gone, has no named columns, or has rows that were left out.
+    They do not if one is gone or has no named columns.
     """
     versions = dataset_versions.until(session, dataset_id, number)
     query = select(tables.Job).where(tables.Job.id.in_([version.job_id for version in versions]))
@@ -51,7 +53,7 @@ def sources(session: Session, dataset_id: str, number: int) -> list[Source] | No
         path = f"datasets/{dataset_id}/{own}" if own else append_sources.path_of(dataset_id, job.request)
         given = {name: job.request[name] for name in ImportOptions.model_fields if name in job.request}
         options = ImportOptions.model_validate(given)
-        if FORMATS[job.request["format"]].columns is None or options.without_label != "refuse":
+        if FORMATS[job.request["format"]].columns is None:
             return None
         try:
             found.append(Source(files().local(path), job.request["format"], options))
@@ -60,26 +62,55 @@ def sources(session: Session, dataset_id: str, number: int) -> list[Source] | No
     return found
 
 
-def input_columns(stack: ExitStack, found: list[Source] | None, corpus: Corpus) -> tuple[list[str], Iterator[pa.Table]]:
-    """The names of the input's columns and its rows in blocks, open until the stack is closed.
+class GivenColumns(NamedTuple):
+    """The columns of the input.
+
+    Attributes
+    ----------
+    names : list of str
+    blocks : iterator of Table
+        Rows, of which some may have been deleted from the dataset since.
+    places : int64 array, shape (n_rows + 1,), or None
+        The place among them of each row that the dataset has; None where all are there.
+    """
+
+    names: list[str]
+    blocks: Iterator[pa.Table]
+    places: NDArray[np.int64] | None = None
+
+
+def input_columns(stack: ExitStack, found: list[Source] | None, corpus: Corpus) -> GivenColumns:
+    """The columns of the input with its rows in blocks, open until the stack is closed.
 
     Parameters
     ----------
     found : list of Source or None
         What :func:`sources` found.
     corpus : Corpus
-        Its own columns are given where the files do not have the same.
+        Its own columns are given where the files do not have the same, or have rows that were left out.
     """
-    if found:
-        most = MostUnpacked(settings().max_unpacked_bytes, settings().max_unpacked_ratio)
-        opened = [stack.enter_context(source_columns(*source, most)) for source in found]
+    n_given = corpus.n_rows if corpus.origins is None else int(corpus.origins[-1])
+    if found and _n_rows(found) == n_given:
+        opened = [stack.enter_context(_columns_of(source)) for source in found]
         names = opened[0][0]
         if all(others == names for others, _ in opened[1:]):
-            return names, (block for _, blocks in opened for block in blocks)
+            return GivenColumns(names, (block for _, blocks in opened for block in blocks), corpus.origins)
     columns = list(_kept(corpus, np.arange(0)))
     begins = range(0, corpus.n_rows, _BLOCK_ROWS)
     blocks = (np.arange(begin, min(begin + _BLOCK_ROWS, corpus.n_rows)) for begin in begins)
-    return columns, (pa.table(_kept(corpus, rows)) for rows in blocks)
+    return GivenColumns(columns, (pa.table(_kept(corpus, rows)) for rows in blocks))
+
+
+def _n_rows(found: list[Source]) -> int:
+    n_rows = 0
+    for source in found:
+        with _columns_of(source) as (_, blocks):
+            n_rows += sum(block.num_rows for block in blocks)
+    return n_rows
+
+
+def _columns_of(source: Source) -> Blocks:
+    return source_columns(*source, MostUnpacked(settings().max_unpacked_bytes, settings().max_unpacked_ratio))
 
 
 def _kept(corpus: Corpus, rows: Any) -> dict[str, pa.Array]:

@@ -132,7 +132,7 @@ def _arrow(data: Any) -> Any:
         if package_of(data) != "pandas":
             return pa.table(data)
         _require_unique(data)
-        return pa.Table.from_pandas(data.rename(columns=str), preserve_index=False)
+        return pa.Table.from_pandas(_without_intervals(data.rename(columns=str)), preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         # the first argument is the fault, the second names the column
         reason = "; ".join(str(each) for each in error.args)
@@ -140,6 +140,14 @@ def _arrow(data: Any) -> Any:
         where = "A column" if column is None else f"Column {column!r}"
         way = "make it one type" if column is None else f"make it one type, as frame[{column!r}].astype(str) does"
         raise ClientError(f"{where} has values of several types: {way}, or leave it out ({reason})") from None
+
+
+def _without_intervals(data: Any) -> Any:
+    """A frame of pandas whose intervals, such as those of ``pandas.cut``, are written as texts."""
+    kinds = {name: getattr(dtype, "categories", None) for name, dtype in data.dtypes.items()}
+    kinds = {name: data.dtypes[name] if kind is None else kind.dtype for name, kind in kinds.items()}
+    written = {name: data[name].astype(object) for name, kind in kinds.items() if str(kind).startswith("interval")}
+    return data.assign(**{name: each.map(str, na_action="ignore") for name, each in written.items()})
 
 
 def _require_unique(data: Any) -> None:

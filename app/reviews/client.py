@@ -93,6 +93,7 @@ class Reviews(Resource):
         label: str | Sequence[str] | None = None,
         comment: str | None = None,
         revision: int | None = None,
+        new_labels: bool = False,
     ) -> ReviewRow:
         """Decide a row, or skip it without a label; repeating a decision changes nothing.
 
@@ -100,17 +101,24 @@ class Reviews(Resource):
         ----------
         label : str or sequence of str, optional
             The correct label, or the correct set of labels, which may be empty; None skips the row.
+        new_labels : bool, default False
+            Accept labels that the model does not know.
 
         Raises
         ------
+        InvalidInputError
+            The model does not know a label.
         PreconditionFailedError
             The row has another revision by now.
         ConflictError
             Another person has claimed or decided the row.
         """
         decided = {"label": label} if label is None or isinstance(label, str) else {"labels": [*label]}
-        request = DecisionRequest.model_validate(decided | {"skip": label is None, "comment": comment})
-        body = request.model_dump(exclude_none=True)
+        request = DecisionRequest.model_validate(
+            decided | {"skip": label is None, "comment": comment, "new_labels": new_labels}
+        )
+        # older services refuse a field that they do not know
+        body = request.model_dump(exclude_none=True, exclude=None if new_labels else {"new_labels"})
         return self._transport.ask("PUT", ReviewRow, f"/reviews/{review}/decisions/{row}", body, revision)
 
     def undo(self, review: str, row: int, revision: int | None = None, minutes: float | None = None) -> ReviewRow:
@@ -120,6 +128,11 @@ class Reviews(Resource):
         ----------
         minutes : float, optional
             For so long you have the row again; None: anybody can claim it.
+
+        Raises
+        ------
+        ConflictError
+            Another person has decided the row.
         """
         path = f"/reviews/{review}/decisions/{row}"
         return self._transport.ask("DELETE", ReviewRow, path, revision=revision, minutes=minutes)

@@ -28,7 +28,9 @@ reviews = typer.Typer(help="Have people decide rows that are not sure.", no_args
 Ref = Annotated[str, typer.Argument(metavar="REVIEW", help="Name or id.")]
 Row = Annotated[int, typer.Argument(metavar="ROW", help="Number of the row in the dataset, from 0.")]
 Revision = Annotated[int | None, typer.Option(help="Fail unless the row has this revision.")]
+NewLabels = Annotated[bool, typer.Option("--new-labels", help="Accept labels that the model does not know.")]
 _LONGEST = 60
+_ENDINGS = {"xlsx": ".xlsx", "label-studio": ".json", "label-studio-config": ".xml"}
 
 
 @reviews.command()
@@ -128,6 +130,7 @@ def decide(
     ] = False,
     skip: Annotated[bool, typer.Option("--skip", help="Skip the row instead of giving a label.")] = False,
     comment: Annotated[str | None, typer.Option(help=DecisionRequest.model_fields["comment"].description)] = None,
+    new_labels: NewLabels = False,
     revision: Revision = None,
     json: Json = False,
 ) -> None:
@@ -136,7 +139,7 @@ def decide(
     if bool(given) + empty + skip != 1:
         raise typer.BadParameter("give labels, --empty or --skip", param_hint="LABEL")
     decision = None if skip else given[0] if len(given) == 1 else given
-    found = connect().reviews.decide(review, row, decision, comment, revision)
+    found = connect().reviews.decide(review, row, decision, comment, revision, new_labels)
     print_result(found, _listed([found]), json)
 
 
@@ -157,6 +160,10 @@ def export(
     ] = "xlsx",
 ) -> None:
     """Save the rows as a workbook with a column for decisions, or as tasks for Label Studio; import decides them."""
+    expected, ending = _ENDINGS.get(format), file.suffix.lower()
+    if expected is not None and ending != expected and ending in (*_ENDINGS.values(), ".csv", ".tsv", ".xls", ".ods"):
+        detail = f"--format {format} writes {expected}, not {ending}: name a file that ends in {expected}"
+        raise typer.BadParameter(detail, param_hint="FILE")
     n_bytes = connect().reviews.save_sheet(review, file, cast(State | None, state), cast(SheetFormat, format))
     console(False).print(f"{n_bytes} bytes: {file}")
 
@@ -173,9 +180,7 @@ def import_(
             dir_okay=False,
         ),
     ],
-    new_labels: Annotated[
-        bool, typer.Option("--new-labels", help="Accept labels that the model does not know.")
-    ] = False,
+    new_labels: NewLabels = False,
     json: Json = False,
 ) -> None:
     """Record the decisions of an edited workbook or of Label Studio's export, and list what was not understood."""

@@ -7,12 +7,15 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import ColumnElement
 
 from app.datasets.instance_rows import MOST_ROWS, append_rows, rows_for
-from app.errors import Conflict, InvalidInput, Item, NotFound, PreconditionFailed
+from app.errors import MAX_ITEMS, Conflict, InvalidInput, Item, NotFound, PreconditionFailed
 from app.formats.labels import label_problem
 from app.jobs.schemas import Job
 from app.models.service import version_row
+from app.predictions.model_cache import ModelCache
+from app.reviews.label_search import load_if_kept
 from app.reviews.rows import FRESH, caller, opinions, shown
 from app.reviews.schemas import DecidedRowsRequest, DecisionRequest, ReviewRow
+from app.reviews.written_labels import UnknownLabel, WrittenLabels
 from app.store import tables
 from app.store.db import db_now, reading, writing
 from app.store.lookup import by_ref
@@ -21,6 +24,32 @@ from app.values import normalized
 R, O, J = tables.ReviewRow, tables.ReviewOpinion, tables.Job
 # states of jobs that appended nothing
 LOST = ("failed", "cancelled")
+
+
+def decide_known(
+    session: Session, cache: ModelCache, ref: str, number: int, request: DecisionRequest, if_match: int | None = None
+) -> ReviewRow:
+    """As :func:`decide`, with the labels, names or notations of a request as labels of the reviewed version.
+
+    Raises InvalidInput, too, of a label that the version does not know, unless the request has ``new_labels``.
+    """
+    with reading(session):
+        review = by_ref(session, tables.Review, ref)
+        row = session.get(R, (review.id, number))
+        alternatives = [each["label"] for each in row.alternatives] if row is not None else []
+    known = WrittenLabels(load_if_kept(session, cache, ref), request.new_labels)
+    labels: list[str] = []
+    problems = []
+    for label, pointer in [] if row is None or request.skip else _given(request):
+        try:
+            labels.append(known.find(label, alternatives))
+        except UnknownLabel as error:
+            problems.append(Item(str(error), pointer))
+    if problems:
+        raise InvalidInput("label is invalid", problems[:MAX_ITEMS])
+    if labels:
+        request = request.model_copy(update={"label": labels[0]} if request.labels is None else {"labels": labels})
+    return decide(session, ref, number, request, if_match)
 
 
 def decide(
@@ -95,7 +124,7 @@ def decide_within(
 def undo(
     session: Session, ref: str, number: int, if_match: int | None = None, minutes: float | None = None
 ) -> ReviewRow:
-    """Withdraw what the caller said of a row; without an opinion of the caller, nothing changes.
+    """Withdraw what the caller said of a row; nothing changes where nobody has decided it, as after a withdrawal.
 
     Parameters
     ----------
@@ -110,6 +139,8 @@ def undo(
     ------
     NotFound
         No such queue or row.
+    Conflict
+        Others decided or skipped the row, or it was appended to a dataset.
     PreconditionFailed
         The row has another revision.
     """
@@ -118,6 +149,10 @@ def undo(
         review, row, now = _locked(session, ref, number)
         given = opinions(session, review.id, [number])
         own = [each for each in given if each.person == person]
+        if not own and row.state != "open":
+            others = [each.person for each in given if row.state != "skipped" or each.labels is None]
+            done = "skipped" if row.state == "skipped" else "decided"
+            raise Conflict(f"you have not {done} row {number}, but {' and '.join(map(repr, others))}; decide the row")
         if own:
             _require_revision(row, if_match)
             _require_not_appended(session, row)
@@ -140,14 +175,19 @@ def _labels(request: DecisionRequest) -> list[str] | None:
     """The labels of a decision, each once, as datasets have them; None of a skip. Raises InvalidInput."""
     if request.skip:
         return None
-    given = [request.label] if request.labels is None else request.labels
-    labels = [normalized(each or "") for each in given]
-    where = ["/label"] if request.labels is None else [f"/labels/{at}" for at in range(len(labels))]
-    found = [(label_problem(label), pointer) for label, pointer in zip(labels, where, strict=True)]
+    given = _given(request)
+    found = [(label_problem(label), pointer) for label, pointer in given]
     problems = [Item(problem, pointer) for problem, pointer in found if problem is not None]
     if problems:
         raise InvalidInput("label is invalid", problems)
-    return list(dict.fromkeys(labels))
+    return list(dict.fromkeys(label for label, _ in given))
+
+
+def _given(request: DecisionRequest) -> list[tuple[str, str]]:
+    """The labels of a request, and where they are in it."""
+    if request.labels is None:
+        return [(normalized(request.label or ""), "/label")]
+    return [(normalized(label), f"/labels/{at}") for at, label in enumerate(request.labels)]
 
 
 def _locked(session: Session, ref: str, number: int) -> tuple[tables.Review, tables.ReviewRow, float]:
@@ -190,12 +230,12 @@ def _follow(row: tables.ReviewRow, given: Sequence[tables.ReviewOpinion], n_want
 def append_decided(session: Session, ref: str, request: DecidedRowsRequest) -> Job:
     """Queue the job that appends decided rows to a dataset, those that no other job has appended.
 
+    Rows that the dataset has already, with the same id and content, get the decided labels there.
+
     Raises
     ------
     NotFound
         No such queue, model or dataset.
-    Forbidden
-        Another key made the dataset.
     Conflict
         The dataset was deleted or is not ready, no decided row that fits it is left, or another request appends the
         same rows.
@@ -209,7 +249,7 @@ def append_decided(session: Session, ref: str, request: DecidedRowsRequest) -> J
         row_of, new = rows_for(dataset)
         query = select(R).where(R.review_id == review.id, R.state == "decided", _waiting())
         found = session.scalars(query.order_by(R.row).limit(MOST_ROWS)).all()
-        given = [(each.row, row_of(_instance(each), each.labels or [])) for each in found]
+        given = [(each.row, row_of(_instance(each), each.labels or [], each.row_id)) for each in found]
     rows = {number: row for number, row in given if row is not None}
     if not rows:
         why = f"none of the {len(given)} decided rows fits the dataset" if given else "no decided row is left to append"
@@ -221,7 +261,7 @@ def append_decided(session: Session, ref: str, request: DecidedRowsRequest) -> J
             raise Conflict("another request appends or changes the same rows; try again")
 
     new = new.model_copy(update={"part": request.part})
-    return append_rows(session, dataset, new, list(rows.values()), 0, claim)
+    return append_rows(session, dataset, new, list(rows.values()), 0, claim, corrects=True)
 
 
 def _waiting() -> ColumnElement[bool]:

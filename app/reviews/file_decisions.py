@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 from app.errors import Conflict, Forbidden, InvalidInput, NotFound, PreconditionFailed
 from app.formats.labels import MAX_LABEL
 from app.json_text import fault
-from app.predictions.model_cache import LoadedModel, ModelCache
+from app.predictions.model_cache import ModelCache
 from app.reviews import decisions
-from app.reviews.label_search import load_reviewed
+from app.reviews.label_search import load_if_kept
 from app.reviews.rows import caller
 from app.reviews.schemas import MAX_LABELS, DecisionRequest, ImportedDecisions, LineProblem
 from app.reviews.written_labels import UnknownLabel, WrittenLabels
@@ -90,11 +90,7 @@ def record(
         The file has too many decisions.
     """
     queue = _load(session, ref)
-    try:
-        loaded: LoadedModel | None = load_reviewed(session, cache, ref)
-    except NotFound:  # the version was deleted: the alternatives are what is left of its labels
-        loaded = None
-    known = WrittenLabels(loaded, new_labels)
+    known = WrittenLabels(load_if_kept(session, cache, ref), new_labels)
     given = list(entries)
     if queue.n_opinions == 1:
         truths = {each.row for each in given if each.is_truth}
@@ -162,12 +158,13 @@ class _Opinion(NamedTuple):
 
 @dataclass
 class _Row:
-    """What the queue has of a row; ``current`` and ``labels`` follow the decisions that are recorded."""
+    """What the queue has of a row; ``current``, ``labels`` and ``line`` follow the decisions that are recorded."""
 
     number: int
     revision: int
     alternatives: list[dict[str, Any]]
     labels: list[str] | None
+    line: int | None = None
 
     def __post_init__(self) -> None:
         self.current = self.revision
@@ -266,7 +263,10 @@ def _decide(session: Session, queue: _Queue, entry: Entry, row: _Row, request: D
     opinions = queue.opinions.setdefault(row.number, {})
     only_named = all(":" in person for person in opinions)
     follows = entry.person is not None and (only_named or entry.revision == row.revision)
-    expected = row.current if follows else entry.revision
+    # the first of two opinions does not concern the person who gives the second
+    n_given = sum(each.labels is not None for each in opinions.values())
+    is_second = entry.person is None and 0 < n_given < queue.n_opinions and queue.own(entry, row.number) is None
+    expected = row.current if follows or is_second else entry.revision
     try:
         decided = decisions.decide_within(session, queue.id, row.number, request, expected, entry.person)
     except (NotFound, Conflict) as error:
@@ -274,7 +274,9 @@ def _decide(session: Session, queue: _Queue, entry: Entry, row: _Row, request: D
     except InvalidInput as error:
         return error.errors[0].detail
     except PreconditionFailed:
+        if row.line is not None and entry.revision == row.revision:
+            return f"line or task {row.line} of the file has decided the row already; delete one of them"
         return "the row was changed after the file was made; download the rows again"
-    row.current, row.labels = decided.revision, decided.labels
+    row.current, row.labels, row.line = decided.revision, decided.labels, entry.number
     opinions[entry.person or queue.caller] = _Opinion(None if request.skip else request.labels, request.comment)
     return None

@@ -8,8 +8,9 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy.orm import Session
 
+from app.errors import NotFound
 from app.hierarchies.label_facts import display_name
-from app.predictions.model_cache import LoadedModel, ModelCache
+from app.predictions.model_cache import LoadedModel, ModelCache, Reference
 from app.reviews.schemas import FoundLabel, FoundLabels
 from app.store import tables
 from app.store.db import reading
@@ -37,6 +38,11 @@ class LabelIndex:
         for at, text in enumerate(self._texts):
             for name in {*text.split("\n")} - {""}:
                 self._by_name[name] = None if name in self._by_name else at
+        self._by_bare_code: dict[str, str | None] = {}
+        for label in self._labels:
+            bare = label.lstrip("0")
+            if label.isdigit():
+                self._by_bare_code[bare] = None if bare in self._by_bare_code else label
 
     def search(self, query: str, limit: int) -> tuple[list[str], int]:
         """Labels that have all words of the query in their names, the best first, and how many there are.
@@ -66,9 +72,12 @@ class LabelIndex:
         return [self._labels[at] for at in best], len(found)
 
     def named(self, name: str) -> str | None:
-        """The one label with a name or notation, in upper or lower case and without regard to accents."""
+        """The one label with a name or notation, in upper or lower case and without regard to accents.
+
+        Else the one code of digits that is the name with zeros before it: spreadsheets make numbers of codes.
+        """
         at = self._by_name.get(folded(name))
-        return None if at is None else self._labels[at]
+        return self._by_bare_code.get(name) if at is None else self._labels[at]
 
 
 _indexes: WeakKeyDictionary[LoadedModel, LabelIndex] = WeakKeyDictionary()
@@ -90,10 +99,22 @@ def load_reviewed(session: Session, cache: ModelCache, ref: str) -> LoadedModel:
     NotFound
         There is no such queue, or the version was deleted.
     """
+    return cache.get(_version(session, ref))
+
+
+def load_if_kept(session: Session, cache: ModelCache, ref: str) -> LoadedModel | None:
+    """The model version of a queue, None where it was deleted; raises NotFound if there is no such queue."""
+    version = _version(session, ref)
+    try:
+        return cache.get(version)
+    except NotFound:
+        return None
+
+
+def _version(session: Session, ref: str) -> Reference:
     with reading(session):
         review = by_ref(session, tables.Review, ref)
-        reference = (review.workspace, review.model, review.version, None)
-    return cache.get(reference)
+        return review.workspace, review.model, review.version, None
 
 
 def find(

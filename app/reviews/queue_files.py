@@ -6,10 +6,9 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.errors import NotFound
 from app.predictions.model_cache import ModelCache
 from app.reviews import file_decisions, label_studio, sheets
-from app.reviews.label_search import load_reviewed
+from app.reviews.label_search import load_if_kept
 from app.reviews.schemas import ImportedDecisions, SheetFormat
 from app.store import tables
 from app.store.db import reading
@@ -47,11 +46,7 @@ def write(session: Session, cache: ModelCache, ref: str, state: str | None, form
         if format == "xlsx":
             return QueueFile(f"{stem}.xlsx", sheets.MEDIA_TYPE, sheets.workbook(review, rows))
         alternatives = session.scalars(select(R.alternatives).where(R.review_id == review.id)).all()
-    try:
-        loaded = load_reviewed(session, cache, ref)
-    except NotFound:  # the version was deleted
-        loaded = None
-    given = label_studio.choices(loaded, alternatives)
+    given = label_studio.choices(load_if_kept(session, cache, ref), alternatives)
     if format == "label-studio":
         return QueueFile(f"{stem}.json", "application/json", label_studio.tasks(review, rows, given))
     return QueueFile(f"{stem}.xml", "application/xml", label_studio.configuration(review, rows, given))

@@ -153,6 +153,7 @@ def import_review_decisions(
 
 @router.put("/{ref}/decisions/{row}", dependencies=[CLERK], responses=responses(409, 412))
 def decide_row(
+    request: Request,
     session: Db,
     response: Response,
     ref: Ref,
@@ -161,7 +162,7 @@ def decide_row(
     if_match: _Match = None,
 ) -> ReviewRow:
     """Decide or skip a row, or change your own decision; repeating a decision changes nothing."""
-    decided = decisions.decide(session, ref, row, body, revision(if_match))
+    decided = decisions.decide_known(session, request.app.state.models, ref, row, body, revision(if_match))
     response.headers["ETag"] = f'"{decided.revision}"'
     return decided
 
@@ -176,7 +177,7 @@ def append_decided_rows(response: Response, session: Db, token: Once, ref: Ref, 
     return job
 
 
-@router.delete("/{ref}/decisions/{row}", dependencies=[CLERK], responses=responses(412))
+@router.delete("/{ref}/decisions/{row}", dependencies=[CLERK], responses=responses(409, 412))
 def undo_decision(
     session: Db,
     response: Response,
@@ -190,7 +191,7 @@ def undo_decision(
     ] = None,
     if_match: _Match = None,
 ) -> ReviewRow:
-    """Withdraw your own decision or skip of a row."""
+    """Withdraw your own decision or skip of a row; nothing changes if nobody has decided it."""
     undone = decisions.undo(session, ref, row, revision(if_match), minutes)
     response.headers["ETag"] = f'"{undone.revision}"'
     return undone

@@ -65,7 +65,7 @@ class DecisionRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    label: _Label | None = Field(default=None, description="Correct label; it may be new to the model.")
+    label: _Label | None = Field(default=None, description="Correct label, or its name or notation.")
     labels: list[_Label] | None = Field(
         default=None,
         max_length=MAX_LABELS,
@@ -73,6 +73,7 @@ class DecisionRequest(BaseModel):
     )
     skip: bool = Field(default=False, description="Skip the row instead of giving a label.")
     comment: str | None = Field(default=None, max_length=2000, description="For other people who see the row.")
+    new_labels: bool = Field(default=False, description="Accept labels that the model does not know.")
 
     @model_validator(mode="after")
     def _labels_or_skip(self) -> Self:

@@ -49,7 +49,10 @@ def create(session: Session, request: ReviewRequest) -> Review:
             raise taken
         dataset = dataset_versions.find(session, job.dataset_id, asked.dataset_version)
     if dataset is None:
-        raise Conflict("the dataset of the job was deleted; its rows cannot be shown")
+        raise Conflict(
+            "the rows of the job are not stored any more; predict them again (code deletes the rows of its file: use "
+            "code --review)"
+        )
     rows, sets = rows_of_job(file, asked, request, dataset.path)
     separator = _separator(session, job, rows) if sets else None
     result = job.result or {}

@@ -1,4 +1,4 @@
-"""What people write as labels in a spreadsheet: labels, their names or notations, one or several in a cell."""
+"""What people write as labels: labels, their names or notations, one or several in a cell of a spreadsheet."""
 
 from collections.abc import Sequence
 
@@ -27,11 +27,6 @@ class WrittenLabels:
     def __init__(self, loaded: LoadedModel | None, new_labels: bool) -> None:
         self._loaded, self._new = loaded, new_labels
         self._index: LabelIndex | None = None if loaded is None else index_of(loaded)
-        self._stripped: dict[str, str | None] = {}
-        for label in self._index.places if self._index else ():
-            bare = label.lstrip("0")
-            if label.isdigit():
-                self._stripped[bare] = None if bare in self._stripped else label
 
     def find(self, written: str, alternatives: Sequence[str]) -> str:
         """The label of a row with these alternatives; raises UnknownLabel."""
@@ -76,7 +71,4 @@ class WrittenLabels:
         if self._loaded is None or self._index is None:
             return None
         form = self._loaded.label_form(written)
-        if form in self._index.places:
-            return form
-        named = self._index.named(written)
-        return self._stripped.get(written) if named is None else named  # spreadsheets make numbers of codes
+        return form if form in self._index.places else self._index.named(written)

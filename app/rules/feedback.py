@@ -209,8 +209,6 @@ def append_feedback(
     ------
     NotFound
         No such model or dataset.
-    Forbidden
-        Another key made the dataset.
     Conflict
         The model's dataset was deleted, or it is not ready; and as NoFeedback where nothing waits that fits.
     """

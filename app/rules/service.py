@@ -35,8 +35,7 @@ def create(session: Session, request: RuleRequest) -> Rule:
     NotFound
         No such model, dataset or hierarchy.
     Forbidden
-        Feedback is to be appended to a dataset that another key made, or the promotion's alias is protected and the
-        key may not promote to it.
+        The promotion's alias is protected and the key may not promote to it.
     Conflict
         The name is taken, the workspace has as many as it may, or the dataset is not ready or was deleted.
     InvalidInput
@@ -55,8 +54,6 @@ def create(session: Session, request: RuleRequest) -> Rule:
             raise Conflict("the dataset of the latest version was deleted; name another")
         dataset = by_ref(session, tables.Dataset, dataset_ref)
         feedback = request.feedback or request.feedback_rows is not None
-        if feedback:
-            require_owner(session, dataset)
         if request.promote is not None:
             aliases.require_promotes(session, request.promote.alias)
         now: float = session.scalars(select(db_now())).one()

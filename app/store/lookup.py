@@ -107,7 +107,7 @@ def require_owner(session: Session, row: Owned) -> None:
     scope = scope_of(session)
     if scope is not None and not scope.administers and row.owner != scope.owner:
         whose = "was created before owners were recorded" if row.owner is None else f"belongs to the key {row.owner!r}"
-        raise Forbidden(f"It {whose}; only its owner and administrators may delete or restore it.")
+        raise Forbidden(f"It {whose}; only its owner and administrators may do this.")
 
 
 def check_name(name: str) -> None:

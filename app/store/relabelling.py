@@ -47,6 +47,57 @@ def relabelled(old: Parsed, segments: Sequence[csr_matrix | Texts], corrections:
     return replace(parsed, texts=joined_texts(texts) if texts else None, X=stacked(matrices) if matrices else None)
 
 
+def corrected(rows: Parsed, n_old: int) -> tuple[Parsed, list[int]]:
+    """Let new rows correct old ones with the same id, text and numbers.
+
+    Parameters
+    ----------
+    rows : Parsed
+        The old rows, and the new ones below them.
+    n_old : int
+        How many are old.
+
+    Returns
+    -------
+    rows : Parsed
+        All rows with the labels of the new, without the new rows that corrected old ones.
+    new : list of int
+        The numbers that those had.
+    """
+    by_id: dict[str, list[int]] = {}
+    ids = list(rows.ids or ())
+    for row, id in enumerate(ids[:n_old]):
+        by_id.setdefault(id, []).append(row)
+    pairs = [
+        (old, new)
+        for new, id in enumerate(ids[n_old:], n_old)
+        for old in (by_id.get(id, ()) if id else ())
+        if _same_content(rows, old, new)
+    ]
+    if not pairs:
+        return rows, []
+    labels = {old: _names(rows, new) for old, new in pairs}
+    replaced = sorted({new for _, new in pairs})
+    segments = [each for each in (rows.X, rows.texts) if each is not None]
+    return without(relabelled(rows, segments, labels), replaced), replaced
+
+
+def _same_content(rows: Parsed, one: int, other: int) -> bool:
+    if rows.texts is not None and rows.texts[one] != rows.texts[other]:
+        return False
+    if rows.X is None:
+        return True
+    first, second = (slice(*rows.X.indptr[row : row + 2]) for row in (one, other))
+    return np.array_equal(rows.X.indices[first], rows.X.indices[second]) and np.array_equal(
+        rows.X.data[first], rows.X.data[second], equal_nan=True
+    )
+
+
+def _names(rows: Parsed, row: int) -> list[str]:
+    begin, end = (row, row + 1) if rows.label_indptr is None else rows.label_indptr[row : row + 2]
+    return [rows.labels[label] for label in np.asarray(rows.y)[begin:end].tolist()]
+
+
 def without(rows: Parsed, deleted: Collection[int]) -> Parsed:
     """All rows but some.
 

@@ -84,6 +84,16 @@ def test_what_cannot_be_uploaded_is_refused_before_anything_is_sent(
     assert canned.asked == []
 
 
+def test_intervals_of_pandas_are_sent_as_texts(canned: Canned) -> None:
+    pandas = pytest.importorskip("pandas")
+    canned.answer("POST /datasets", DATASET, 202)
+    frame = pandas.DataFrame({"text": ["a", "b", "c"], "label": pandas.cut([1.0, 9.0, float("nan")], [0, 5, 10])})
+    with Client() as client:
+        client.upload(frame, "papers")
+    sent = parquet.read_table(io.BytesIO(canned.asked[0].body)).to_pydict()
+    assert sent == {"text": ["a", "b", "c"], "label": ["(0, 5]", "(5, 10]", None]}
+
+
 def test_a_column_of_several_types_is_named(canned: Canned) -> None:
     pandas = pytest.importorskip("pandas")
     mixed = pandas.DataFrame({"text": ["a", "b"], "label": ["x", 1]}, dtype=object)

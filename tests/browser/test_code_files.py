@@ -56,6 +56,18 @@ def test_a_file_is_coded_on_the_models_page(
     assert not _temporary(client)
 
 
+def test_a_file_in_another_encoding_is_coded_once_it_is_chosen(page: Any, service: Service, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_bytes("text\na ripe apple, grüner\n".replace(",", "").encode("latin-1"))
+    page.goto(f"{service.url}/models/sure-foods")
+    form = page.locator("#code")
+    form.locator("input[type=file]").set_input_files(str(rows))
+    form.get_by_role("alert", name="").filter(has_text="valid UTF-8").wait_for(timeout=PATIENCE_MS)
+    form.get_by_label("Encoding").select_option("windows-1252")
+    form.locator("[data-rows]", has_text="a ripe apple grüner").wait_for(timeout=PATIENCE_MS)
+    form.locator("[data-expected]", has_text="1 rows.").wait_for(timeout=PATIENCE_MS)
+
+
 def test_a_file_is_coded_by_the_version_in_production_unless_another_is_chosen(
     page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:

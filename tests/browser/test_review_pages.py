@@ -94,6 +94,7 @@ def test_fifty_rows_are_coded_by_the_keyboard_alone(
             page.wait_for_function("before => document.getElementById('row-text').textContent !== before", arg=before)
             page.keyboard.press("u")
             page.wait_for_function("before => document.getElementById('row-text').textContent === before", arg=before)
+            page.locator("#progress", has_text="7of 50 rows").wait_for()
         if at == 11:
             page.keyboard.press("c")
             page.keyboard.type("sounds like two jobs")
@@ -113,6 +114,19 @@ def test_fifty_rows_are_coded_by_the_keyboard_alone(
     measured = client.reviews.get("fifty").measured_precision
     assert measured is not None
     assert measured.n_rows == 50
+
+
+def test_a_label_that_the_model_does_not_know_is_chosen_as_a_new_one(
+    page: Any, service: Service, client: Client, make_queue: Callable[..., Any]
+) -> None:
+    make_queue("fresh", 1)
+    opened_queue(page, service, "fresh")
+    page.keyboard.press("/")
+    page.keyboard.type("zebra keeper")
+    page.locator("#found-labels", has_text="New label zebra keeper").wait_for(timeout=PATIENCE_MS)
+    page.get_by_role("option", name="New label zebra keeper").click()
+    page.locator("#progress", has_text="1of 1 rows").wait_for(timeout=PATIENCE_MS)
+    assert [row.label for row in client.reviews.rows("fresh").rows] == ["zebra keeper"]
 
 
 def test_sets_are_corrected_by_the_keyboard_alone(

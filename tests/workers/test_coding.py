@@ -18,8 +18,9 @@ from interrupting import Crash, expire
 from sqlalchemy.orm import Session, sessionmaker
 from test_predicting import predicted, submitted, trained
 
+from app.datasets import corrections
 from app.datasets import service as datasets
-from app.datasets.schemas import NewDataset
+from app.datasets.schemas import CorrectionsRequest, LabelCorrection, NewDataset
 from app.jobs import service as jobs
 from app.predictions import batch_predictions
 from app.predictions.batch_predictions import plan
@@ -88,6 +89,25 @@ def test_the_columns_of_the_input_come_first_and_untouched(session: Session, cod
     assert {row[header.index("model")] for row in rows} == {"m@1"}
     parquet = pq.read_table(predicted(session, dataset="rows", top_k=3))
     assert parquet.column("branch").to_pylist() == [branch for _, _, branch in ROWS]
+
+
+def test_rows_keep_their_own_columns_after_a_row_was_deleted_and_beside_blank_rows(
+    session: Session, coded: str
+) -> None:
+    uploaded(session, written([ROWS[0], ("", "", ""), *ROWS[1:]]))
+    assert [row[0] for row in read(predicted(session, dataset="rows", format="csv"))[1]] == [row[0] for row in ROWS]
+    request = CorrectionsRequest(corrections=[LabelCorrection(row=1, delete=True)])
+    run(corrections.correct_labels(session, "rows", request).id)
+    found = read(predicted(session, dataset="rows", format="csv"))[1]
+    assert [(row[0], row[3]) for row in found[:3]] == [("0011", "0120"), ("0013", "0220"), ("0014", "0110")]
+
+
+def test_rows_keep_their_own_columns_where_those_of_other_languages_were_left_out(session: Session, coded: str) -> None:
+    english = "the miller works with the flour that the farmers bring to the mill every morning"
+    finnish = "mylläri jauhaa viljaa, jonka maanviljelijät tuovat joka aamu vanhalle myllylle"
+    uploaded(session, written([("1", finnish, "fi"), ("2", english, "en")]), languages=("en",))
+    header, rows = read(predicted(session, dataset="rows", format="csv"))
+    assert (header[0], [row[0] for row in rows]) == ("text", [english])
 
 
 def test_cells_that_spreadsheets_read_as_formulas_are_guarded_in_csv_and_numbers_are_not(

@@ -43,17 +43,22 @@ class Inputs:
         What they are called in the file of answers.
     blocks : iterator of Table
         Its rows.
+    places : int64 array, optional
+        The place among them of each row of the dataset, where rows have been deleted.
     """
 
-    def __init__(self, names: Sequence[str], blocks: Iterator[pa.Table]) -> None:
+    def __init__(
+        self, names: Sequence[str], blocks: Iterator[pa.Table], places: NDArray[np.int64] | None = None
+    ) -> None:
         self.names = tuple(names)
-        self._blocks = blocks
+        self._blocks, self._places = blocks, places
         self._block: pa.Table | None = None
         self._begin = self._end = 0
 
     def at(self, rows: NDArray[np.int64]) -> pa.Table:
         """Some rows, whose numbers rise from one call to the next as well."""
         found = []
+        rows = rows if self._places is None else np.asarray(self._places)[rows]
         while len(rows):
             while self._end <= rows[0]:
                 self._block = next(self._blocks)

@@ -1,7 +1,7 @@
 """Jobs that append: an uploaded file becomes further rows, and the dataset gets its next version."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import func, select
@@ -15,8 +15,9 @@ from app.formats.likeness import KINDS, similar_labels
 from app.formats.table import FormatError, Parsed
 from app.plurals import counted
 from app.store import tables
-from app.store.corpus import Corpus, open_corpus, save_extended
+from app.store.corpus import Corpus, open_corpus, save_corpus, save_extended
 from app.store.files import files
+from app.store.relabelling import corrected
 from app.store.row_statistics import statistics_of
 from app.store.segments import DoesNotFitError, extended
 from workers.job_kinds.importing import not_readable, parsed_file
@@ -43,15 +44,19 @@ def append_rows(context: JobContext) -> None:
     except DoesNotFitError as error:
         store.delete(source)
         raise InvalidInput(str(error)) from None
-    n_labels, most = len(extension.whole.labels), settings().max_classes
+    whole, replaced = corrected(extension.whole, corpus.n_rows) if request.get("corrects") else (extension.whole, [])
+    n_labels, most = len(whole.labels), settings().max_classes
     if n_labels > most:
         raise InvalidInput(f"the dataset would have {n_labels:,} classes; at most {most:,} are allowed")
-    warning = _warning(corpus, parsed)
+    warning = _warning(corpus, parsed, {row - corpus.n_rows for row in replaced})
     context.phase("saving", fraction=0.5)
-    statistics = statistics_of(extension.whole)
+    statistics = statistics_of(whole)
     path = folder_of(lease)
     store.delete(path)
-    save_extended(store, path, base.path, extension)
+    if replaced:
+        save_corpus(store, path, whole)
+    else:
+        save_extended(store, path, base.path, extension)
     lineage = f"{base.sha256}\n{request['sha256']}\n{request['part'] or ''}"
     sha256 = hashlib.sha256(lineage.encode()).hexdigest()
 
@@ -66,8 +71,14 @@ def append_rows(context: JobContext) -> None:
     delete_other_attempts(store, lease)
 
 
-def _warning(corpus: Corpus, new: Parsed) -> str | None:
-    """What may not be wanted of the new rows, and how to undo it; None where there is nothing of the kind."""
+def _warning(corpus: Corpus, new: Parsed, replaced: Collection[int]) -> str | None:
+    """What may not be wanted of the new rows, and how to undo it; None where there is nothing of the kind.
+
+    Parameters
+    ----------
+    replaced : collection of int
+        The new rows that have corrected rows of the dataset instead of being appended.
+    """
     found = []
     known, forms = set(corpus.labels), known_forms(new.labels, corpus.labels, KINDS)
     like = {name: old for name, old in forms.items() if name not in known and old in known}
@@ -81,15 +92,20 @@ def _warning(corpus: Corpus, new: Parsed) -> str | None:
             f"{alike} of the dataset, such as {name!r:.80} beside {old!r:.80}: append with "
             f"merge_labels={' and merge_labels='.join(kinds)} to give the rows its labels"
         )
-    ids = set() if new.ids is None or corpus.ids is None else {*new.ids} & {*corpus.ids} - {""}
+    appended = [id for row, id in enumerate(new.ids or ()) if row not in replaced]
+    ids = {*appended} & {*(corpus.ids or ())} - {""}
     if ids:
         there = f"{'is' if len(ids) == 1 else 'are'} in the dataset already"
         found.append(f"{counted(len(ids), 'id', 'of the new rows, such as')} {min(ids)!r:.80}, {there}")
-    if not found:
-        return None
-    first = len(corpus.y) if corpus.label_indptr is None else len(corpus.label_indptr) - 1
-    rows = f"row {first}" if new.n_rows == 1 else f"rows {first} to {first + new.n_rows - 1}"
-    return f"{'; '.join(found)}. To undo the append, delete {rows} of the new version"
+    n_new = new.n_rows - len(replaced)
+    if found and n_new:
+        first = corpus.n_rows
+        rows = f"row {first}" if n_new == 1 else f"rows {first} to {first + n_new - 1}"
+        found[-1] += f". To undo the append, delete {rows} of the new version"
+    if replaced:
+        they = f"{counted(len(replaced), 'row', 'was/were')} in the dataset already, with the same id and content"
+        found.insert(0, f"{they}: {'it has' if len(replaced) == 1 else 'they have'} the decided labels there")
+    return "; ".join(found) or None
 
 
 def _reported(corpus: Corpus, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,10 +69,10 @@ def predict(context: JobContext) -> None:
         columns = pq.read_schema(parts[0]).names
         given = None
         if request.inputs:
-            names, blocks = inputs.input_columns(stack, found, corpus)
-            if names:
+            read_columns = inputs.input_columns(stack, found, corpus)
+            if read_columns.names:
                 columns = [column for column in columns if column != "id"]  # the input has it, by its own name
-                given = Inputs(renamed(names, columns), blocks)
+                given = Inputs(renamed(read_columns.names, columns), read_columns.blocks, read_columns.places)
         marks = separator_for(loaded.model.classes, separator)
         layout = Layout(columns, marks, request.bom, about(loaded.version, request, sure, n_trained))
         result = batch_predictions.path_of(lease.job_id, request.format)
@@ -273,15 +273,14 @@ def about(
     ]
     if sure is None:
         return [*lines, ("Sure", "Neither a precision nor a threshold was asked for")]
-    of = "labels" if sure.n_labels is not None else "sure rows"
-    if isinstance(sure.sure_level, int):
-        of = f"nodes at level {sure.sure_level}"
+    of = f"nodes at level {sure.sure_level}" if isinstance(sure.sure_level, int) else "labels"
+    if sure.sure_level == "any" and sure.levels is not None:
+        of = "answers at any level"
     lines += [
-        ("Precision is of", {"any": "answers at all levels", "leaves": "labels"}.get(str(sure.sure_level), of)),
         ("Minimum probability", sure.threshold if sure.threshold is not None else "No threshold reaches the precision"),
-        (f"Precision of held-out {of}", sure.precision),
+        (f"Share of the held-out rows with sure {of}", sure.answered),
+        (f"Share of the sure {of} of these rows that were right", sure.precision),
         ("At least, with a confidence of 95 %", sure.lower_bound),
-        ("Share of held-out rows that are sure", sure.answered),
         ("Rows", sure.n_rows),
         ("Rows with a sure label" if sure.n_at_level is not None else "Sure rows", sure.n_sure),
     ]

@@ -6,7 +6,7 @@ import { element, faults, number, percent, size } from "./words.js";
 
 const form = document.getElementById("code");
 const drop = form.querySelector("[data-drop]");
-const { file, min_precision: precision, columns } = form.elements;
+const { file, min_precision: precision, columns, encoding } = form.elements;
 const said = form.querySelector("[data-said]");
 const bar = form.querySelector("progress");
 const wrong = form.querySelector("[data-faults]");
@@ -43,6 +43,7 @@ async function send(body) {
   const ending = body.name.split(".").pop().toLowerCase();
   const format = JSON.parse(form.dataset.extensions)[ending];
   if (format) query.set("format", format);
+  if (encoding.value && (!format || encoding.dataset.formats.split(" ").includes(format))) query.set("encoding", encoding.value);
   for (const name of columns.value.split(",").map((each) => each.trim()).filter(Boolean)) query.append("text_columns", name);
   if (body.size < LARGE) return sendWhole(`/datasets?${query}`, body, progress(body));
   const pieces = await sendInPieces(body, progress(body));
@@ -75,7 +76,7 @@ async function plan() {
     if (dataset !== sent || wanted !== precision.value || version !== form.elements.version.value) return;
     if (!sure) expected.textContent = `${number(total)} rows.`;
     else if (sure.threshold === null || sure.threshold === undefined) expected.textContent = `${number(total)} rows. No label will be sure: on held-out rows no threshold reached this precision.`;
-    else expected.textContent = `${number(total)} rows. About ${number(sure.n_sure)} (${percent(sure.answered ?? 0)}) will have a sure label, right in ${percent(sure.precision ?? 0)} of held-out rows.`;
+    else expected.textContent = `${number(total)} rows. About ${number(sure.n_sure)} (${percent(sure.answered ?? 0)}) will have a sure label; of the sure labels of held-out rows, ${percent(sure.precision ?? 0)} were right.`;
   } catch (error) {
     if (dataset !== sent || wanted !== precision.value || version !== form.elements.version.value) return;
     wrong.replaceChildren(faults(error));
@@ -187,6 +188,7 @@ form.addEventListener("submit", async (event) => {
 
 file.addEventListener("change", chosen);
 columns.addEventListener("change", chosen);
+encoding.addEventListener("change", chosen);
 precision.addEventListener("change", plan);
 form.elements.version.addEventListener("change", plan);
 acceptDrops(drop, file, chosen);

@@ -102,6 +102,7 @@ function offer(row) {
 }
 
 const chosen = (row) => row.choices.filter((each) => each.on).map((each) => each.label);
+const decideSet = () => decide(chosen(current), current.choices.some((each) => each.on && each.fresh));
 
 function count() {
   const n = chosen(current).length;
@@ -127,7 +128,7 @@ function add(label, facts) {
   const old = current.choices.find((each) => each.label === label);
   if (facts) known.set(label, facts);
   if (old) old.on = true;
-  else current.choices.push({ label, name: facts?.name ?? null, on: true });
+  else current.choices.push({ label, name: facts?.name ?? null, on: true, fresh: !facts });
   offer(current);
   said.textContent = `${facts?.name ?? label}: on.`;
   search.clear();
@@ -174,11 +175,11 @@ function fail(error) {
   wrong.replaceChildren(faults(error));
 }
 
-// The next row is shown at once; a decision that the service refuses is reported, and its row is left to others.
-function decide(labels) {
+// A fresh label is one that was chosen although the model does not know it. The next row is shown at once; a decision that the service refuses is reported, and its row is left to others.
+function decide(labels, fresh = false) {
   if (current === null) return;
   const row = current;
-  const body = { ...(labels === null ? { skip: true } : { labels }), ...(comment.value.trim() ? { comment: comment.value.trim() } : {}) };
+  const body = { ...(labels === null ? { skip: true } : { labels }), ...(fresh ? { new_labels: true } : {}), ...(comment.value.trim() ? { comment: comment.value.trim() } : {}) };
   const sent = call("PUT", `${queue}/decisions/${row.row}`, body, { "If-Match": `"${row.revision}"` }, true);
   const entry = { row, comment: body.comment, sent };
   decided.push(entry);
@@ -210,12 +211,13 @@ async function undo() {
     if (current !== null) waiting.unshift({ ...current, comment: comment.value });
     show({ ...row, choices: last.row.choices, comment: last.comment, until: ends() });
     said.textContent = `The decision of row ${number(row.row)} is withdrawn.`;
+    refresh();
   } catch (error) {
     fail(error);
   }
 }
 
-const search = labelSearch({ queue, language, choose: sets ? add : (label) => decide([label]), leave: () => reading.focus() });
+const search = labelSearch({ queue, language, choose: sets ? add : (label, facts) => decide([label], !facts), leave: () => reading.focus() });
 
 const COMMANDS = { s: () => decide(null), u: undo, c: () => comment.focus(), "/": search.focus };
 
@@ -231,7 +233,7 @@ document.addEventListener("keydown", (event) => {
   } else if (sets && current !== null && event.key === "Enter") {
     if (event.repeat || event.target.closest("button, a, input, summary")) return;
     event.preventDefault();
-    decide(chosen(current));
+    decideSet();
   } else if (current !== null && /^\p{L}$/u.test(event.key)) search.focus();  // which gets the letter
 });
 
@@ -240,7 +242,7 @@ comment.addEventListener("keydown", (event) => {
   event.preventDefault();
   reading.focus();
 });
-deciding?.addEventListener("click", () => { if (current !== null) decide(chosen(current)); });
+deciding?.addEventListener("click", () => { if (current !== null) decideSet(); });
 skip.addEventListener("click", () => decide(null));
 back.addEventListener("click", undo);
 

@@ -256,6 +256,22 @@ def test_only_its_owner_and_administrators_delete_a_thing(
             assert deleter.delete(f"/api/v1/{kind}/{name}").status_code == 204
 
 
+def test_editors_append_and_correct_rows_of_a_dataset_that_another_key_made(
+    app: FastAPI, client: TestClient, secrets: dict[str, str]
+) -> None:
+    n_rows = upload(client, "d", SPARSE, "svmlight")["n_rows"]
+    with TestClient(app, headers=bearer(secrets["editor"])) as editor:
+        appended = editor.post("/api/v1/datasets/d/rows", content=b"a 1:1\n")
+        assert appended.status_code == 202, appended.text
+        run(appended.json()["id"])
+        corrected = editor.post("/api/v1/datasets/d/corrections", json={"corrections": [{"row": 0, "delete": True}]})
+        assert corrected.status_code == 202, corrected.text
+        run(corrected.json()["id"])
+        dataset = editor.get("/api/v1/datasets/d").json()
+        assert (dataset["version"], dataset["n_rows"], dataset["owner"]) == (3, n_rows, "the-admin")
+        problem(editor.delete("/api/v1/datasets/d"), 403, "forbidden")
+
+
 def test_jobs_and_models_tell_who_made_them(app: FastAPI, client: TestClient, secrets: dict[str, str]) -> None:
     with TestClient(app, headers=bearer(secrets["editor"])) as editor:
         upload(client, "d", SPARSE, "svmlight")

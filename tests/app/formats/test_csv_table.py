@@ -110,6 +110,11 @@ def test_quotes_newlines_blank_lines_and_a_byte_order_mark_are_read(path: Path) 
     assert parsed.labels == ["a", "b", "c"]
 
 
+def test_rows_of_delimiters_alone_are_blank_rows(path: Path) -> None:
+    parsed = parse(path, 'label,text,id\r\na,one,1\r\n,,\r\n"",,""\r\n,\r\nb,,\r\n,,')
+    assert (parsed.labels, list(parsed.texts or ()), list(parsed.ids or ())) == (["a", "b"], ["one", ""], ["1", ""])
+
+
 def test_the_label_column_may_have_another_name_and_id_is_ignored(path: Path) -> None:
     parsed = parse(path, "id,kind,label\nrow one, b ,1\nrow two,a,2\n", label_column="kind")
     assert parsed.labels == ["a", "b"]

@@ -14,7 +14,7 @@ from app.datasets.schemas import ImportOptions
 from app.formats.detection import declared_format
 from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
-from app.formats.workbook_cells import check_cells
+from app.formats.workbook_cells import check_cells, formulas_without_values
 
 NAMESPACES = (
     'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
@@ -109,6 +109,33 @@ def test_a_fault_has_the_row_of_the_sheet(tmp_path: Path, format: str) -> None:
     with pytest.raises(FormatError) as refused:
         read(tmp_path, WRITERS[format](s=rows), format, ignore_columns=("note",))
     assert [(one.row, one.column) for one in refused.value.errors] == [(5, "x")]
+
+
+def test_a_fault_names_the_error_of_its_cell(tmp_path: Path) -> None:
+    content = xlsx(Sheet=[["text", "label"], ["a", "x"], ["b", "#N/A"]])
+    with pytest.raises(FormatError) as refused:
+        read(tmp_path, content, "xlsx")
+    (fault,) = refused.value.report
+    assert (fault.row, fault.detail) == (3, "the label is empty; cell B3 has the error #N/A")
+
+
+def test_formulas_without_values_are_refused_with_their_first_cell(tmp_path: Path) -> None:
+    content = xlsx(First=[["text", "label"], ["a", "x"]], Other=[["text", "label"], ['=CONCATENATE("a","b")', "x"]] * 2)
+    assert list(read(tmp_path, content, "xlsx").texts or ()) == ["a"]
+    with pytest.raises(FormatError) as refused:
+        read(tmp_path, content, "xlsx", sheet="Other")
+    (fault,) = refused.value.report
+    assert fault.row == 2
+    assert fault.detail.startswith("2 cells, the first is A2, have formulas without values: open the workbook")
+    cells = '<c r="A2" t="str"><f>A1</f><v></v></c><c r="B2"><f>1+1</f><v>2</v></c><c r="C2"><f>A1</f></c>'
+    stream = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(stream, "w") as archive:
+        for name in ("xl/workbook.xml", "xl/_rels/workbook.xml.rels"):
+            archive.writestr(name, source.read(name))
+        archive.writestr("xl/worksheets/sheet2.xml", f'<worksheet><row r="2">{cells}</row></worksheet>')
+        assert formulas_without_values(archive, "First") == []
+    with zipfile.ZipFile(stream) as archive:
+        assert formulas_without_values(archive, "Other") == [("C2", 2)]
 
 
 def cells_of_xlsx(rows: str) -> bytes:

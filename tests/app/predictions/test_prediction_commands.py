@@ -70,7 +70,10 @@ def test_a_dataset_is_predicted_into_a_file(
 ) -> None:
     file = tmp_path / "answers.csv"
     assert (
-        status_of(monkeypatch, "predict-dataset", "topics", "papers", str(file), "--top-k", "3", "--version", "3") == 0
+        status_of(
+            monkeypatch, "predict-dataset", "topics", "papers", "--output", str(file), "--top-k", "3", "--version", "3"
+        )
+        == 0
     )
     assert file.read_bytes() == FILE
     out = capsys.readouterr().out
@@ -188,7 +191,7 @@ def test_a_file_is_coded_in_one_command_that_says_what_is_sure(
     job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sure = {"threshold": 0.7, "precision": 0.96, "lower_bound": 0.951, "answered": 0.6, "asked": 0.95}
-    sure |= {"n_rows": 2, "n_sure": 1, "n_broader": 1, "levels": [1, 1]}
+    sure |= {"n_rows": 2, "n_sure": 1, "n_broader": 1, "levels": [1, 1], "sure_level": "leaves"}
     done = DONE | {"result": DONE["result"] | {"sure": sure}}  # type: ignore[operator]
     job.answers["GET /jobs/p1"].clear()
     job.answers["GET /jobs/p1/events"].clear()
@@ -209,7 +212,7 @@ def test_a_file_is_coded_in_one_command_that_says_what_is_sure(
     said = capsys.readouterr().out
     assert "1 of 2 rows (50.0%) have a sure label" in said
     assert "1 more rows have a broader sure node only; by the deepest sure node: 1 at level 1, 1 at level 2" in said
-    assert "Sure labels are right in 96.0% of the held-out rows that had one, 60.0% of all (at least 95.1%" in said
+    assert "60.0% of the held-out rows had a sure label; of these, 96.0% were right (at least 95.1%, with a" in said
 
 
 def test_with_a_level_only_its_nodes_are_called_sure() -> None:
@@ -217,7 +220,7 @@ def test_with_a_level_only_its_nodes_are_called_sure() -> None:
     sure = SureRows(**promised, sure_level=2, n_rows=10, n_sure=1, n_broader=7, levels=[0, 8, 0], n_at_level=8)
     said = [*sure_sentences(sure)]
     assert said[0].startswith("8 of 10 rows (80.0%) are sure at level 2: sure_ancestor names the node of 7, and 1 have")
-    assert said[1].startswith("Sure nodes at level 2 are right in 88.0%")
+    assert said[1].startswith("90.0% of the held-out rows had a sure node at level 2; of these, 88.0% were right")
     assert len(said) == 2
 
 

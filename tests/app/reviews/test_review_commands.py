@@ -24,6 +24,7 @@ ROW = {
         (["baking"], {"label": "baking", "skip": False}),
         (["baking", "soup"], {"labels": ["baking", "soup"], "skip": False}),
         (["--label", "baking", "--label", "soup"], {"labels": ["baking", "soup"], "skip": False}),
+        (["jam", "--new-labels"], {"label": "jam", "skip": False, "new_labels": True}),
         (["--empty"], {"labels": [], "skip": False}),
         (["--skip"], {"skip": True}),
         ([], None),
@@ -48,3 +49,22 @@ def test_a_decision_is_sent_as_it_is_meant(
     assert [json.loads(each.body) for each in canned.asked] == [sent]
     assert "baking; soup" in out
     assert "+baking 90%; +pottery (Töpfern) 60%; soup 20%" in out
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "ending"),
+    [("r.csv", [], ".xlsx"), ("r.xlsx", ["--format", "label-studio"], ".json"), ("r.json", [], ".xlsx")],
+)
+def test_a_file_whose_name_says_another_format_is_refused(
+    file: str, options: list[str], ending: str, canned: Canned, command: Callable[..., tuple[int, str, str]]
+) -> None:
+    status, _, error = command("reviews", "export", "records", file, *options)
+    assert (status, canned.asked) == (2, [])
+    assert f"ends in {ending}" in " ".join(error.replace("│", " ").split())
+
+
+def test_options_of_a_few_numbers_are_sent_as_numbers(
+    canned: Canned, command: Callable[..., tuple[int, str, str]]
+) -> None:
+    assert command("reviews", "create", "two", "j", "--opinions", "2")[0] != 2
+    assert json.loads(canned.asked[0].body)["opinions"] == 2

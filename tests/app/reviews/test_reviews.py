@@ -119,6 +119,18 @@ def test_a_decision_repeats_changes_and_is_undone(queue: sessionmaker[Session]) 
     assert claim(queue, "bob") == [row]
 
 
+def test_nobody_undoes_what_others_decided_or_skipped(queue: sessionmaker[Session]) -> None:
+    first, second = claim(queue, "ann", count=2)
+    decide(queue, "ann", first, "a")
+    decide(queue, "ann", second, None)
+    with acting(queue, "bob") as session:
+        with pytest.raises(Conflict, match="you have not decided row 59, but 'ann'"):
+            decisions.undo(session, "q", first)
+        with pytest.raises(Conflict, match="you have not skipped row 58, but 'ann'"):
+            decisions.undo(session, "q", second)
+        assert decisions.undo(session, "q", 3).state == "open"
+
+
 def test_skipped_rows_are_claimed_on_request(queue: sessionmaker[Session]) -> None:
     [row] = claim(queue, "ann")
     assert decide(queue, "ann", row, None).state == "skipped"
@@ -242,8 +254,9 @@ def test_decided_rows_are_appended_to_the_dataset_of_the_model_once(client: Test
     client.post("/api/v1/reviews", json={"name": "q", "job": predicted(client, min_precision=0.9999)})
     rows = client.post("/api/v1/reviews/q/claim", json={"count": 3}).json()["rows"]
     problem(client.post("/api/v1/reviews/q/append", json={}), 409, "conflict")
+    new = {"label": "0999", "new_labels": True}
     for row in rows[:2]:
-        assert client.put(f"/api/v1/reviews/q/decisions/{row['row']}", json={"label": "0999"}).status_code == 200
+        assert client.put(f"/api/v1/reviews/q/decisions/{row['row']}", json=new).status_code == 200
     before = client.get("/api/v1/datasets/jobs").json()
     response = client.post("/api/v1/reviews/q/append", json={})
     assert response.status_code == 202, response.text
@@ -260,6 +273,66 @@ def test_decided_rows_are_appended_to_the_dataset_of_the_model_once(client: Test
     client.put(f"/api/v1/reviews/q/decisions/{rows[2]['row']}", json={"label": "0110"})
     run(client.post("/api/v1/reviews/q/append", json={"dataset": "jobs"}).json()["id"])
     assert client.get("/api/v1/datasets/jobs").json()["n_rows"] == before["n_rows"] + 3
+
+
+@pytest.mark.usefixtures("job")
+def test_labels_that_the_model_does_not_know_are_refused_and_codes_get_their_zeros_back(client: TestClient) -> None:
+    client.post("/api/v1/reviews", json={"name": "q", "job": predicted(client, min_precision=0.9999)})
+    [row] = client.post("/api/v1/reviews/q/claim", json={}).json()["rows"]
+    at = f"/api/v1/reviews/q/decisions/{row['row']}"
+    [refused] = problem(client.put(at, json={"label": "nope"}), 422)["errors"]
+    assert refused["pointer"] == "/label"
+    assert refused["detail"] == (
+        "'nope' is neither a label nor the name of exactly one; correct the decision, or allow new labels"
+    )
+    [refused] = problem(client.put(at, json={"labels": ["nope"]}), 422)["errors"]
+    assert refused["pointer"] == "/labels/0"
+    assert client.put(at, json={"label": "110"}).json()["label"] == "0110"
+    assert client.put(at, json={"label": "210", "new_labels": True}).json()["label"] == "0210"
+    assert client.put(at, json={"label": "nope", "new_labels": True}).json()["label"] == "nope"
+    assert client.put(at, json={"skip": True}).json()["state"] == "skipped"
+    problem(client.put("/api/v1/reviews/q/decisions/999", json={"label": "nope"}), 404)
+
+
+@pytest.mark.usefixtures("job")
+def test_appended_rows_keep_their_ids_and_correct_the_rows_that_the_dataset_has(client: TestClient) -> None:
+    def appended(name: str, texts: str, label: str) -> dict[str, Any]:
+        upload(client, name, texts.encode(), "csv", unlabelled="true")
+        job = predicted(client, dataset=name, min_precision=0.9999)
+        client.post("/api/v1/reviews", json={"name": name, "job": job})
+        for row in client.get(f"/api/v1/reviews/{name}/rows").json()["rows"]:
+            at = f"/api/v1/reviews/{name}/decisions/{row['row']}"
+            assert client.put(at, json={"label": label}).status_code == 200
+        id = client.post(f"/api/v1/reviews/{name}/append", json={}).json()["id"]
+        run(id)
+        done = client.get(f"/api/v1/jobs/{id}").json()
+        assert done["state"] == "succeeded"
+        result: dict[str, Any] = done["result"]
+        return result
+
+    def last() -> list[tuple[str, str, str]]:
+        rows = client.get("/api/v1/datasets/jobs/rows", params={"offset": n_rows}).json()["rows"]
+        return [(row["id"], row["text"], row["label"]) for row in rows]
+
+    n_rows = client.get("/api/v1/datasets/jobs").json()["n_rows"]
+    first = appended("may", "id,text\n007,miller bread\n,baker flour\n009,pilot plane\n", "0110")
+    assert first["warning"] is None
+    assert last() == [("007", "miller bread", "0110"), ("", "baker flour", "0110"), ("009", "pilot plane", "0110")]
+    second = appended("june", "id,text\n007,miller bread\n009,driver truck\n,baker flour\n", "0120")
+    assert second["warning"] == (
+        "1 row was in the dataset already, with the same id and content: it has the decided labels there; "
+        "1 id of the new rows, such as '009', is in the dataset already. To undo the append, delete "
+        f"rows {n_rows + 3} to {n_rows + 4} of the new version"
+    )
+    assert last() == [
+        ("007", "miller bread", "0120"),
+        ("", "baker flour", "0110"),
+        ("009", "pilot plane", "0110"),
+        ("009", "driver truck", "0120"),
+        ("", "baker flour", "0120"),
+    ]
+    corrections = {"corrections": [{"id": "007", "delete": True}]}
+    assert client.post("/api/v1/datasets/jobs/corrections", json=corrections).status_code == 202
 
 
 def test_claimed_rows_are_given_back_by_the_person_who_has_them(queue: sessionmaker[Session]) -> None:

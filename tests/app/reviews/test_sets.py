@@ -198,7 +198,7 @@ def test_all_rows_of_a_job_over_sets_are_decided_and_appended_as_sets(client: Te
     assert {len(row["alternatives"]) for row in rows} == {3}
     several = next(row for row in rows if sum(each["predicted"] for each in row["alternatives"]) == 2)
     at = f"/api/v1/reviews/q/decisions/{several['row']}"
-    assert client.put(at, json={"labels": ["law", "new"]}).json()["labels"] == ["law", "new"]
+    assert client.put(at, json={"labels": ["law", "new"], "new_labels": True}).json()["labels"] == ["law", "new"]
     empty = client.put(f"/api/v1/reviews/q/decisions/{rows[0]['row']}", json={"labels": []}).json()
     assert (empty["state"], empty["label"], empty["labels"]) == ("decided", None, [])
     problem(client.put(at, json={"labels": ["law"], "skip": True}), 422)

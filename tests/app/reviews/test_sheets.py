@@ -15,7 +15,7 @@ from app.errors import InvalidInput, NotFound
 from app.hierarchies.version_labels import VersionLabels
 from app.reviews import queue_files, rows
 from app.reviews.schemas import ImportedDecisions
-from app.store import db
+from app.store import db, tables
 
 NAMES = {"a": "Ants", "b": "Bees", "0110": "Millers", "0120": "Bakers"}
 
@@ -69,6 +69,47 @@ def read(
 
 def columns(sheet: Any) -> dict[str, int]:
     return {cell.value: cell.column for cell in sheet[1]}
+
+
+def test_the_first_of_two_opinions_does_not_outdate_the_file_of_the_other_person(
+    database: sessionmaker[Session], tmp_path: Path
+) -> None:
+    fill(database, "q", opinions=2, n_rows=3)
+    file = tmp_path / "q.xlsx"
+    book = made(database, file)
+    sheet = book["Review"]
+    for line in range(2, 5):
+        sheet.cell(line, columns(sheet)["decision"]).value = "a"
+    book.save(file)
+    rows = [int(sheet.cell(line, columns(sheet)["row"]).value) for line in range(2, 5)]
+    decide(database, "bob", rows[0], "b")
+    decide(database, "bob", rows[1], "a")
+    decide(database, "eve", rows[1], "a")
+    found = read(database, file)
+    assert (found.n_decided, found.n_unchanged) == (2, 1)
+    with acting(database, "ann") as session:
+        assert [session.get_one(tables.ReviewRow, ("q" * 32, row)).state for row in rows] == [
+            "disputed",
+            "decided",
+            "open",
+        ]
+
+
+def test_a_second_line_of_a_row_is_refused_with_the_number_of_the_first(
+    queue: sessionmaker[Session], tmp_path: Path
+) -> None:
+    file = tmp_path / "q.xlsx"
+    book = made(queue, file)
+    sheet = book["Review"]
+    sheet.cell(2, columns(sheet)["decision"]).value = "a"
+    sheet.append([cell.value for cell in sheet[2]])
+    sheet.cell(sheet.max_row, columns(sheet)["decision"]).value = "b"
+    book.save(file)
+    found = read(queue, file)
+    assert found.n_decided == 1
+    assert [each.detail for each in found.problems] == [
+        "line or task 2 of the file has decided the row already; delete one of them"
+    ]
 
 
 def test_a_workbook_is_edited_by_a_person_and_comes_back(queue: sessionmaker[Session], tmp_path: Path) -> None:
