@@ -56,13 +56,16 @@ def test_a_stream_follows_a_job_until_it_is_over(
 ) -> None:
     monkeypatch.setattr(events, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(events, "_HEARTBEAT_SECONDS", 0.02)
-    job = queued(client)
+    job, looks, look = queued(client), threading.Semaphore(0), events._look
+    monkeypatch.setattr(events, "_look", lambda *given: looks.release() or look(*given))
 
     async def cancel_while_following() -> str:
         stream = asyncio.create_task(
             call(app, f"/api/v1/jobs/{job}/events", bearer(secrets["viewer"]), [b""], method="GET")
         )
-        await asyncio.sleep(0.3)
+        # many heartbeats apart
+        for _ in range(20):
+            assert await asyncio.to_thread(looks.acquire, timeout=20)
         assert not stream.done()
         await asyncio.to_thread(client.post, f"/api/v1/jobs/{job}/cancel")
         return (await stream)[1].decode()
