@@ -34,7 +34,7 @@ from app.store.files import Files
 from solvers.core.base import Solver
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
-from workers.phases import warm_starts
+from workers.phases import certain_rows, warm_starts
 from workers.phases.featuring import Featured, chosen_text, featured, kernel_featured, with_chosen_weight
 from workers.phases.holding_out import arrivals, held_out
 from workers.phases.splitting import Rows, node_numbers, split_rows
@@ -56,6 +56,8 @@ class Prepared:
         Of the job's hierarchy.
     split : int8 array, shape (n_rows,), or None
         0 of rows that train, 1 of rows that are held out; None where the dataset has a split of its own.
+    certain : Corpus or None
+        The other dataset whose answers end the training.
     """
 
     dataset: tables.DatasetVersion
@@ -67,6 +69,7 @@ class Prepared:
     tree: Taxonomy | None = None
     former: Former | None = None
     split: NDArray[np.int8] | None = None
+    certain: Corpus | None = None
 
     @property
     def n_rows(self) -> int:
@@ -82,7 +85,7 @@ def prepare(
     Raises
     ------
     Conflict
-        The dataset or the hierarchy is not there any more.
+        A dataset or the hierarchy is not there any more.
     InvalidInput, FitError, ProblemError
         The dataset cannot be trained on.
     """
@@ -104,10 +107,12 @@ def prepare(
         _log.warning("unknown_labels", job_id=job_id, rule=request.unknown_labels, **unknown_shown(rows.unknown))
     if n_mapped:
         rows = replace(rows, report={**rows.report, "labels_mapped": float(n_mapped)})
+    certain = certain_rows.load(heartbeat, store, request)
     heartbeat.phase("features")
     data = features_of(corpus, rows, request, solver, labels)
     rows = _with_chosen(rows, data)
-    return Prepared(dataset, corpus, rows, data, rows.problem(data.X_train, data.names), labels, tree, former, split)
+    problem = rows.problem(data.X_train, data.names)
+    return Prepared(dataset, corpus, rows, data, problem, labels, tree, former, split, certain)
 
 
 def all_rows(prepared: Prepared, request: TrainRequest, solver: Solver[Any]) -> Prepared:

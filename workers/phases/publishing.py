@@ -22,6 +22,7 @@ from app.version import VERSION
 from solvers.core.base import Solver, State
 from solvers.core.model import Model
 from workers.phases import warm_starts
+from workers.phases.certain_rows import share_certain
 from workers.phases.driving import Outcome, Reached
 from workers.phases.preparation import Prepared, hierarchy_id
 from workers.phases.refitting import NotRefit, Refit
@@ -262,6 +263,9 @@ class Publisher:
         reported: RefitReport | None,
     ) -> versions.Facts:
         lease, lineage, tree = self.context.lease, written.lineage, prepared.rows.tree
+        certain = {}
+        if prepared.certain is not None and model.reach is not None:
+            certain["certain_rows"] = share_certain(model, prepared.certain, prepared.data)
         return versions.Facts(
             job_id=lease.job_id,
             dataset_id=lease.dataset_id,
@@ -287,7 +291,7 @@ class Publisher:
             if tree is None
             else self.context.read(lambda session: hierarchy_id(session, lease.job_id)),
             hierarchy_sha256=lineage["hierarchy_sha256"],
-            report={**model.report, **self.prepared.rows.report},
+            report={**model.report, **self.prepared.rows.report, **certain},
             sha256=written.sha256,
             size_bytes=sum(self.store.sizes(path).values()),
             refit=None if reported is None else reported.model_dump(mode="json"),
