@@ -67,7 +67,7 @@ def _train(context: JobContext, store: Files, request: TrainRequest, solver: Sol
         outcome, of_all_rows = refitting.measured_outcome(state), state
         if outcome is None:
             context.phase("training", at_once=False, point=point)
-            driven = until_certain(machine, prepared.certain, prepared.data, request)
+            driven = until_certain(machine, prepared.rows_to_answer, request)
             outcome, of_all_rows = drive(run, driven, problem, point, state), None
         stopped, last = run.stopped, run.stopped or point == len(machines) - 1
         model, measured = None, None

@@ -7,11 +7,13 @@ alone: the same in every process that prepares a job.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -75,6 +77,11 @@ class Prepared:
     def n_rows(self) -> int:
         """Of the dataset."""
         return self.corpus.n_rows
+
+    @cached_property
+    def rows_to_answer(self) -> csr_matrix:
+        """The rows whose answers may end the training; raises InvalidInput where they do not fit the features."""
+        return self.data.X_test if self.certain is None else certain_rows.features(self.certain, self.data)
 
 
 def prepare(

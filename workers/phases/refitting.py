@@ -106,7 +106,7 @@ def refit(
         context.phase(PHASE, at_once=False)
         every = all_rows(prepared, request, solver)
         again, begin = solver.on_all_rows(prepared.problem, measured.state, every.problem, places(every, prepared))
-        driven = until_certain(again, every.certain, every.data, request)
+        driven = until_certain(again, every.rows_to_answer, request)
         stage = _Again(driven, begin, measured)
         with run.second_stage():
             outcome = drive(run, stage, every.problem, measured.reached.point, start)
