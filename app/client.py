@@ -145,7 +145,7 @@ class Client:
         **options
             The other fields of app.jobs.schemas.TrainRequest: hierarchy, path, shards, seed, threads,
             test_fraction, unseen_labels, missing_parents, exchange, text, until_certain,
-            every_c.
+            certain_rows, every_c.
 
         Raises
         ------

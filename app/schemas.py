@@ -12,6 +12,9 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 # a version of a model, by its number or an alias
 VERSION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}@[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
+# a dataset, or one of its versions
+DATASET_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(@[1-9][0-9]{0,8})?$"
+
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 
 

@@ -58,7 +58,7 @@ PAGES = (
         "Which flat machine is fast?",
         "Time to LIBLINEAR's own objective, or to a certified gap, on the same rows with the same C.",
         ("bench_peers", "bench_walrus", "bench_gap", "bench_precise", "bench_curves", "bench_lee_lin_wahba",
-         "bench_growth", "bench_primitives", "bench_certain", "bench_path", "bench_limit"),
+         "bench_growth", "bench_primitives", "bench_certain", "bench_screening", "bench_path", "bench_limit"),
         (
             Dots(
                 "flat", "Time to LIBLINEAR's objective at its default stop", "set", "machine", "ratio",

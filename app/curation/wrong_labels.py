@@ -102,6 +102,7 @@ def _training_of(row: tables.ModelVersion) -> TrainRequest:
     if training.hierarchy is not None and row.hierarchy_id is None:
         raise Conflict("the hierarchy of the version was deleted; give a dataset instead of the model")
     own: dict[str, Any] = {"dataset": row.dataset_id, "hierarchy": row.hierarchy_id, "warm_start": None, "path": None}
+    own |= {"until_certain": None, "certain_rows": None}
     if training.path is not None:
         own["params"] = {**training.params, "C": row.params["C"]}
     return training.model_copy(update={**own, "shards": None, "keep_duals": False, "refit": False})

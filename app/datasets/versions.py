@@ -28,7 +28,9 @@ def stored(session: Session, dataset_id: str | None, number: int | None) -> tabl
     return found
 
 
-def resolve_version(session: Session, dataset: tables.Dataset, number: int | None) -> tables.DatasetVersion:
+def resolve_version(
+    session: Session, dataset: tables.Dataset, number: int | None, pointer: str = "/dataset_version"
+) -> tables.DatasetVersion:
     """Return the version that a new request asks for, by default the newest, of a ready dataset.
 
     Raises
@@ -42,7 +44,7 @@ def resolve_version(session: Session, dataset: tables.Dataset, number: int | Non
     found = find(session, dataset.id, number or dataset.version)
     if found is None:
         detail = f"the dataset has the versions 1 to {dataset.version}"
-        raise InvalidInput("the dataset has no such version", [Item(detail, "/dataset_version")])
+        raise InvalidInput("the dataset has no such version", [Item(detail, pointer)])
     return found
 
 

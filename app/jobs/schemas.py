@@ -11,7 +11,7 @@ from app.display.shown import Shown
 from app.evaluations.schemas import EvaluateRequest
 from app.jobs.request_schemas import AdoptRequest, CompressRequest, EveryC, TrainingData, TuneRequest
 from app.predictions.schemas import BatchPredictRequest, SureRows
-from app.schemas import MAX_JOB_TAGS, VERSION_PATTERN, Name, Priority, ProblemDocument, TagValue
+from app.schemas import DATASET_PATTERN, MAX_JOB_TAGS, VERSION_PATTERN, Name, Priority, ProblemDocument, TagValue
 
 JobState = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
 JobKind = Literal[
@@ -82,6 +82,13 @@ class TrainRequest(TrainingData):
         description="Stop when this share of the held-out rows has a certain answer: one that further training on "
         "the same rows cannot change. Training stops at the gap `tol` at the latest, which is 1e-4 here "
         "unless `params` sets it. For linear machines with one gap, in one worker.",
+    )
+    certain_rows: str | None = Field(
+        default=None,
+        pattern=DATASET_PATTERN,
+        description="Dataset whose rows count for `until_certain` instead of the held-out rows, given as NAME or "
+        "NAME@VERSION. Its labels are ignored, and it may have none. If the job trains again on all rows, that "
+        "training also continues until the answers to these rows are certain.",
     )
 
     every_c: EveryC | None = Field(

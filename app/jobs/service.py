@@ -109,7 +109,8 @@ def _resolved(session: Session, request: JobRequest) -> tuple[tables.Dataset, di
     elif resolved.holds_texts:
         request = request.model_copy(update={"text": resolved.default_text})
     request = resolved.scaled(request)
-    named = request.model_copy(update={"dataset_version": resolved.dataset_version, "warm_start": resolved.warm_start})
+    found = {name: getattr(resolved, name) for name in ("dataset_version", "warm_start", "certain_rows")}
+    named = request.model_copy(update=found)
     return resolved.dataset, _stored(named), _id(resolved.hierarchy)
 
 

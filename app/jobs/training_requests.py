@@ -15,7 +15,7 @@ from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
 from app.hierarchies.label_checks import check_labels
 from app.jobs.schemas import TrainRequest
-from app.models import warm_starts
+from app.models import row_kinds, warm_starts
 from app.store import tables
 from app.store.corpus import ClassCounts
 from app.store.lookup import by_ref
@@ -43,6 +43,8 @@ class Resolved:
         Of the dataset.
     warm_start : str or None
         The version to begin from, as MODEL@NUMBER.
+    certain_rows : str or None
+        The version of the dataset whose answers end the training, as ID@NUMBER.
     text : TextRecipe or None
         The request's, with a language in the place of auto; None: it has none.
     scaling : DefaultScaling or None
@@ -56,6 +58,7 @@ class Resolved:
     statistics: DatasetStatistics
     counts: ClassCounts
     warm_start: str | None = None
+    certain_rows: str | None = None
     text: TextRecipe | None = None
     scaling: DefaultScaling | None = None
 
@@ -117,6 +120,9 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
     # such a request has a tol, which other methods would refuse as unknown
     if request.until_certain is not None and request.solver in registry.SOLVERS:
         _check_certain(registry.SOLVERS[request.solver], request)
+    if request.certain_rows is not None and request.until_certain is None:
+        fault = "give until_certain, too: the share of the rows that need a certain answer"
+        raise InvalidInput("these rows end no training", [Item(fault, "/certain_rows")])
     if request.every_c is not None and request.solver in registry.SOLVERS:
         _check_every_c(registry.SOLVERS[request.solver], request)
     solver = solver_of(request)
@@ -129,6 +135,8 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
     start = warm_starts.resolve(session, request, solver, dataset, version.number)
     resolved = Resolved(dataset, version.number, hierarchy, solver, statistics, class_counts(version), start)
     _check_dataset(session, request, resolved)
+    if request.certain_rows is not None:
+        resolved = replace(resolved, certain_rows=_certain_rows(session, request.certain_rows, dataset, version))
     if request.columns is None:
         resolved = replace(resolved, scaling=default_scaling(dataset.kind, statistics, solver))
         resolved = replace(resolved, solver=solver_of(resolved.scaled(request)))
@@ -178,6 +186,16 @@ def _check_certain(solver: type[Solver[Any]], request: TrainRequest) -> None:
         fault = "give a path or until_certain, not both"
     if fault is not None:
         raise InvalidInput("stopping by answers is not available for this training", [Item(fault, "/until_certain")])
+
+
+def _certain_rows(session: Session, named: str, trained: tables.Dataset, version: tables.DatasetVersion) -> str:
+    """The dataset whose answers end a training, as ID@NUMBER; raises NotFound, Conflict or InvalidInput."""
+    ref, _, number = named.partition("@")
+    pointer = "/certain_rows"
+    dataset = by_ref(session, tables.Dataset, ref)
+    rows = dataset_versions.resolve_version(session, dataset, int(number) if number else None, pointer)
+    row_kinds.require_alike(trained, version, dataset, rows, pointer)
+    return f"{dataset.id}@{rows.number}"
 
 
 def _check_every_c(solver: type[Solver[Any]], request: TrainRequest) -> None:

@@ -30,16 +30,27 @@ def require_same(
     trained = None if version.dataset_id is None else session.get(tables.Dataset, version.dataset_id)
     if trained is None or None in (trained.kind, dataset.kind):
         return
+    of_model = dataset_versions.find(session, trained.id, _trained_on(version))
+    require_alike(trained, of_model, dataset, rows)
+
+
+def require_alike(
+    trained: tables.Dataset,
+    of_model: tables.DatasetVersion | None,
+    dataset: tables.Dataset,
+    rows: tables.DatasetVersion,
+    pointer: str = "/dataset",
+) -> None:
+    """As :func:`require_same`, of rows of another dataset, ``of_model``, that a model is trained on."""
     kinds = (str(trained.kind), str(dataset.kind))
     if kinds == ("table", "table"):
-        of_model = dataset_versions.find(session, trained.id, _trained_on(version))
         faults = [] if of_model is None else list(_other_columns(of_model.statistics, rows.statistics))
     elif kinds[0] == kinds[1] or kinds == ("table", "sparse"):
         faults = []
     else:
         faults = [f"the model reads {HELD[kinds[0]]}, and the dataset holds {HELD[kinds[1]]}"]
     if faults:
-        items = [Item(detail, "/dataset") for detail in faults[:MAX_ITEMS]]
+        items = [Item(detail, pointer) for detail in faults[:MAX_ITEMS]]
         raise InvalidInput("the dataset does not fit the model", items)
 
 

@@ -9,12 +9,13 @@ from app.jobs.schemas import TrainRequest, stored_request
 from app.models import versions
 from app.store.files import Files, files
 from solvers.core.base import Solver, State
-from solvers.core.certain_training import UntilCertain, certified_model
+from solvers.core.certain_training import certified_model
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.registry import make
 from solvers.selection.whole_path import WholePath
 from workers.phases import refitting
+from workers.phases.certain_rows import until_certain
 from workers.phases.driving import Outcome, Run, drive
 from workers.phases.preparation import Prepared, prepare
 from workers.phases.publishing import Publisher, Tuned
@@ -66,7 +67,8 @@ def _train(context: JobContext, store: Files, request: TrainRequest, solver: Sol
         outcome, of_all_rows = refitting.measured_outcome(state), state
         if outcome is None:
             context.phase("training", at_once=False, point=point)
-            outcome, of_all_rows = drive(run, _driven(machine, prepared, request), problem, point, state), None
+            driven = until_certain(machine, prepared.rows_to_answer, request)
+            outcome, of_all_rows = drive(run, driven, problem, point, state), None
         stopped, last = run.stopped, run.stopped or point == len(machines) - 1
         model, measured = None, None
         refit: refitting.Refit | refitting.NotRefit | None = None
@@ -123,18 +125,10 @@ def _over_c(solver: Solver[Any], request: TrainRequest) -> Solver[Any]:
     return WholePath(solver, eps=asked.eps, low=asked.low, high=asked.high, fraction=asked.fraction)
 
 
-def _driven(machine: Solver[Any], prepared: Prepared, request: TrainRequest) -> Solver[Any]:
-    """What trains the measured model: where the request says so, until the answers to held-out rows are certain."""
-    X = prepared.data.X_test
-    if request.until_certain is None or X.shape[0] == 0:
-        return machine
-    return UntilCertain(machine, X, request.until_certain)
-
-
 def _as_far(machine: Solver[Any], request: TrainRequest, outcome: Outcome) -> Solver[Any]:
-    """What trains on all rows: to the gap at which the answers of the measured model were certain."""
+    """What trains on all rows: to the gap at which the answers to rows held out were certain."""
     gap = outcome.reached.gap
-    if request.until_certain is None or gap is None or gap <= machine.params.tol:
+    if request.until_certain is None or request.certain_rows is not None or gap is None or gap <= machine.params.tol:
         return machine
     return machine.at_tol(gap)
 

@@ -7,11 +7,13 @@ alone: the same in every process that prepares a job.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -34,7 +36,7 @@ from app.store.files import Files
 from solvers.core.base import Solver
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
-from workers.phases import warm_starts
+from workers.phases import certain_rows, warm_starts
 from workers.phases.featuring import Featured, chosen_text, featured, kernel_featured, with_chosen_weight
 from workers.phases.holding_out import arrivals, held_out
 from workers.phases.splitting import Rows, node_numbers, split_rows
@@ -56,6 +58,8 @@ class Prepared:
         Of the job's hierarchy.
     split : int8 array, shape (n_rows,), or None
         0 of rows that train, 1 of rows that are held out; None where the dataset has a split of its own.
+    certain : Corpus or None
+        The other dataset whose answers end the training.
     """
 
     dataset: tables.DatasetVersion
@@ -67,11 +71,17 @@ class Prepared:
     tree: Taxonomy | None = None
     former: Former | None = None
     split: NDArray[np.int8] | None = None
+    certain: Corpus | None = None
 
     @property
     def n_rows(self) -> int:
         """Of the dataset."""
         return self.corpus.n_rows
+
+    @cached_property
+    def rows_to_answer(self) -> csr_matrix:
+        """The rows whose answers may end the training; raises InvalidInput where they do not fit the features."""
+        return self.data.X_test if self.certain is None else certain_rows.features(self.certain, self.data)
 
 
 def prepare(
@@ -82,7 +92,7 @@ def prepare(
     Raises
     ------
     Conflict
-        The dataset or the hierarchy is not there any more.
+        A dataset or the hierarchy is not there any more.
     InvalidInput, FitError, ProblemError
         The dataset cannot be trained on.
     """
@@ -104,10 +114,12 @@ def prepare(
         _log.warning("unknown_labels", job_id=job_id, rule=request.unknown_labels, **unknown_shown(rows.unknown))
     if n_mapped:
         rows = replace(rows, report={**rows.report, "labels_mapped": float(n_mapped)})
+    certain = certain_rows.load(heartbeat, store, request)
     heartbeat.phase("features")
     data = features_of(corpus, rows, request, solver, labels)
     rows = _with_chosen(rows, data)
-    return Prepared(dataset, corpus, rows, data, rows.problem(data.X_train, data.names), labels, tree, former, split)
+    problem = rows.problem(data.X_train, data.names)
+    return Prepared(dataset, corpus, rows, data, problem, labels, tree, former, split, certain)
 
 
 def all_rows(prepared: Prepared, request: TrainRequest, solver: Solver[Any]) -> Prepared:

@@ -20,6 +20,7 @@ from app.store.disk_space import writing_to
 from app.store.files import Files
 from app.version import VERSION
 from solvers.core.base import Solver, State
+from solvers.core.certain_answers import certain
 from solvers.core.model import Model
 from workers.phases import warm_starts
 from workers.phases.driving import Outcome, Reached
@@ -262,6 +263,9 @@ class Publisher:
         reported: RefitReport | None,
     ) -> versions.Facts:
         lease, lineage, tree = self.context.lease, written.lineage, prepared.rows.tree
+        shares = {}
+        if prepared.certain is not None and model.reach is not None:
+            shares["certain_rows"] = float(certain(model, prepared.rows_to_answer).mean())
         return versions.Facts(
             job_id=lease.job_id,
             dataset_id=lease.dataset_id,
@@ -287,7 +291,7 @@ class Publisher:
             if tree is None
             else self.context.read(lambda session: hierarchy_id(session, lease.job_id)),
             hierarchy_sha256=lineage["hierarchy_sha256"],
-            report={**model.report, **self.prepared.rows.report},
+            report={**model.report, **self.prepared.rows.report, **shares},
             sha256=written.sha256,
             size_bytes=sum(self.store.sizes(path).values()),
             refit=None if reported is None else reported.model_dump(mode="json"),

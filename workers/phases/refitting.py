@@ -20,6 +20,7 @@ from solvers.core.certain_training import certified_model
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
 from solvers.numerics.lazy_arrays import Parts, part_of
+from workers.phases.certain_rows import until_certain
 from workers.phases.driving import Outcome, Reached, Run, drive
 from workers.phases.preparation import Prepared, all_rows, places
 from workers.phases.scoring import require_finite
@@ -105,7 +106,8 @@ def refit(
         context.phase(PHASE, at_once=False)
         every = all_rows(prepared, request, solver)
         again, begin = solver.on_all_rows(prepared.problem, measured.state, every.problem, places(every, prepared))
-        stage = _Again(again, begin, measured)
+        driven = until_certain(again, every.rows_to_answer, request)
+        stage = _Again(driven, begin, measured)
         with run.second_stage():
             outcome = drive(run, stage, every.problem, measured.reached.point, start)
         if run.stopped and not outcome.reached.converged:

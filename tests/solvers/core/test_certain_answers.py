@@ -125,6 +125,16 @@ def test_training_ends_as_soon_as_enough_answers_are_certain_and_resumes_alike()
     assert (resumed.epoch, resumed.primal, resumed.dual) == (steps[-1].epoch, steps[-1].primal, steps[-1].dual)
 
 
+def test_training_that_begins_from_dual_variables_ends_by_answers() -> None:
+    problem, X, solver = small(), rows(0), make("weston_watkins", {"tol": 1e-4})
+    *_, former = solver.at_tol(0.1).steps(problem)
+    state = solver.warm(problem, solver.dual_shares(problem, former.state))
+    *_, last = UntilCertain(solver, X, 0.5).steps(problem, state)
+    assert last.converged
+    assert last.measures[MEASURE] >= 0.5
+    assert last.gap > 1e-4
+
+
 def test_training_ends_at_its_own_tol_where_answers_tie() -> None:
     solver = UntilCertain(make("crammer_singer", {"tol": 1e-3}), sp.csr_matrix((2, 12)), 1.0)
     *_, last = solver.steps(small())
