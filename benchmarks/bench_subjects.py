@@ -1,6 +1,6 @@
 """Concepts of a vocabulary: `subjects` beside what its learnt scores find alone, and `auto` beside its own machines.
 
-    python -m benchmarks.bench_subjects [--auto | --characters | --editions | --large] [CORPUS ...]
+    python -m benchmarks.bench_subjects [--auto | --characters | --editions | --large | --annif PYTHON] [CORPUS ...]
 
 Needs the corpora beside the repository, in ``../shared/data``. F1@5 is the mean over rows of the F1 of the five best
 concepts, as in Annif's `eval`; `unseen` is the share of true concepts without training rows among the first ten. With
@@ -9,6 +9,8 @@ same rows. With `--characters` the terms of the other tables are lemmas and runs
 With `--editions` a fifth of the concepts, drawn at random, appear in a second edition of the vocabulary, and no
 training row has them; a model of the first edition adopts the second, beside a training with it.
 With `--large` a made-up thesaurus of 300,000 concepts with a million names learns from 100,000 texts.
+With `--annif`, the interpreter of an environment that has Annif with omikuji and simplemma, its backends are measured
+on the same rows.
 Each training has a process of its own, whose peak of memory includes the features of all rows.
 """
 
@@ -37,6 +39,7 @@ from app.formats.plain_file import plain_file
 from app.hierarchies.schemas import HierarchyOptions
 from benchmarks import large_vocabulary
 from benchmarks.results import write
+from benchmarks.subjects_peers import peers
 from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.labels.taxonomy import Taxonomy
@@ -292,6 +295,28 @@ def bench_large() -> None:
     write("Subjects of a large vocabulary, made up", HEADER, [row], note)
 
 
+def bench_annif(corpus: str, python: str) -> None:
+    file, language = CORPORA[corpus]
+    train, test = parts(corpus)
+    concepts, names = vocabulary(file, [label for _, some in (*train, *test) for label in some], language)
+    Y, Y_test = targets(train, concepts), targets(test, concepts)
+    seen, rows = np.bincount(Y.indices, minlength=len(concepts)) > 0, []
+    for some in peers(python, train, test, concepts, names, language):
+        found = [(measured(iter(peer.scores), Y_test, seen), peer) for peer in some]
+        (f1, ndcg, unseen), peer = max(found, key=lambda each: each[0][0])
+        values = [f"{value:.3f}" for value in (f1, ndcg, unseen)]
+        rows.append([peer.name, *values, f"{peer.seconds:.0f}", f"{peer.milliseconds:.1f}"])
+        print(f"  {rows[-1]}", flush=True)
+    note = (
+        f"{len(train):,} texts to train on, {len(test):,} held out, {len(concepts):,} concepts; each program on the "
+        "same rows, measured by the same code. Annif's defaults but for the analyzer; of three proportions of an "
+        "ensemble the one that is best on the rows held out. unseen: the share of concepts without training rows that "
+        "is among the first ten. Annif starts for each command, which is counted."
+    )
+    header = ["program", "F1@5", "nDCG@10", "unseen", "training, processor s", "ms a text"]
+    write(f"Annif on subjects: {corpus}", header, rows, note)
+
+
 def with_titles(texts: Sequence[str], Y: sp.csr_matrix, concepts: Sequence[str], recipe: TextRecipe) -> TextRecipe:
     """The recipe with weights of title and body, as `auto` and `subjects` choose them by default."""
     at = some_rows(len(texts), sets=True)
@@ -353,6 +378,7 @@ if __name__ == "__main__":
     kinds.add_argument("--characters", action="store_true")
     kinds.add_argument("--editions", action="store_true")
     kinds.add_argument("--large", action="store_true")
+    kinds.add_argument("--annif", metavar="PYTHON")
     given = arguments.parse_args()
     if given.large:
         bench_large()
@@ -360,5 +386,8 @@ if __name__ == "__main__":
     for chosen in given.corpora or [name for name, (file, _) in CORPORA.items() if file or not given.editions]:
         if given.editions:
             bench_editions(chosen)
+            continue
+        if given.annif:
+            bench_annif(chosen, given.annif)
             continue
         bench(chosen, auto=given.auto, characters=given.characters)

@@ -30,7 +30,7 @@ _SENTENCES = """
 import json, sys
 from nltk.tokenize.punkt import PunktTrainer, save_punkt_params
 trainer = PunktTrainer()
-trainer.train("\\n".join(json.loads(line)["text"] for line in open(sys.argv[1])))
+trainer.train("\\n".join(json.loads(line) for line in open(sys.argv[1])))
 save_punkt_params(trainer.get_params(), dir=sys.argv[2])
 """
 _ROWS_OF_SENTENCES = 1_000
@@ -100,14 +100,18 @@ class AnnifProject:
         return path
 
 
+def train_sentences(python: str, texts: Sequence[str], folder: Path) -> None:
+    """What Annif finds sentences by, of some of the texts, in a folder for NLTK."""
+    found, few = folder / "tokenizers" / "punkt_tab" / "english", folder.with_name("few.jsonl")
+    found.mkdir(parents=True)
+    few.write_text("".join(json.dumps(text) + "\n" for text in texts[:_ROWS_OF_SENTENCES]))
+    subprocess.run([python, "-c", _SENTENCES, str(few), str(found)], check=True)
+
+
 def annif_project(python: str, rows: Path, folder: Path, name: str, backend: str) -> AnnifProject:
     """A project of Annif for rows of JSON lines, not trained yet."""
-    sentences = folder / "nltk" / "tokenizers" / "punkt_tab" / "english"
-    sentences.mkdir(parents=True)
     documents = [json.loads(line) for line in rows.read_text().split("\n") if line]
-    few = folder / "few.jsonl"
-    few.write_text("".join(json.dumps(one) + "\n" for one in documents[:_ROWS_OF_SENTENCES]))
-    subprocess.run([python, "-c", _SENTENCES, str(few), str(sentences)], check=True)
+    train_sentences(python, [one["text"] for one in documents], folder / "nltk")
     labels = sorted({one["label"] for one in documents})
     subjects = "".join(f"<http://example.org/{label}>\t{label}\n" for label in labels)
     (folder / "subjects.tsv").write_text(subjects)
