@@ -37,6 +37,7 @@ def parse_obo(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabula
     labels: dict[str, Label] = {}
     retired: dict[str, Label] = {}
     above: dict[str, list[str]] = {}
+    merged: dict[str, list[str]] = {}
     languages = options.languages.split(",") if options.languages else None
     for frame in document:
         if not isinstance(frame, fastobo.term.TermFrame):
@@ -47,6 +48,9 @@ def parse_obo(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabula
             edges.fault(line, f"the term '{shorten(id)}' is given twice", "id")
             continue
         parents, label = _term(frame, options.language, languages)
+        for clause in frame:
+            if clause.raw_tag() == "alt_id":
+                merged.setdefault(str(clause.alt_id), []).append(id)
         if label.deprecated and not parents:
             retired[id] = label
             continue
@@ -59,6 +63,9 @@ def parse_obo(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabula
             else:
                 state = "obsolete" if parent in retired else "no term of the file"
                 edges.fault(lines.get(id, 1), f"'{shorten(id)}' is below '{shorten(parent)}', which is {state}", "is_a")
+    for id, into in merged.items():
+        if id not in labels:
+            retired.setdefault(id, Label(deprecated=True, replaced_by=into))
     return Vocabulary(edges.build(), labels, retired, edges.dropped)
 
 

@@ -45,6 +45,8 @@ name: thing
 [Term]
 id: X:2
 name: part ! of
+alt_id: X:3
+alt_id: X:4
 synonym: "Teil" EXACT []
 is_a: X:1 ! thing
 relationship: part_of X:1
@@ -223,6 +225,9 @@ def test_obo_terms_hang_below_what_they_are_and_obsolete_ones_are_retired(tmp_pa
     assert found.tree.edges == [("root", "X:1"), ("X:1", "X:2")]
     assert (names(found, "en")["X:2"], found.labels["X:2"].alternatives) == ("part", {"en": ["Teil"]})
     assert found.retired["X:3"].replaced_by == ["X:2"]
+    assert found.retired["X:3"].names == {"en": "old"}
+    # merged into another term
+    assert (found.retired["X:4"].deprecated, found.retired["X:4"].replaced_by) == (True, ["X:2"])
 
 
 def test_claml_classes_have_names_from_their_preferred_rubrics(tmp_path: Path) -> None:
