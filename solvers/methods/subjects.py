@@ -155,7 +155,8 @@ class Subjects(Solver[SubjectsParams]):
         lists = prepared.lists
         floor = logit((prepared.missed + 1.0) / (prepared.missed + prepared.others + 2.0))
         scores = lists.scores(w)
-        calibration = Calibration.fit(scores, prepared.seen, lists.true, lists.begin, floor)
+        empty = float(np.mean(np.diff(problem.label_sets().indptr) == 0))
+        calibration = Calibration.fit(scores, prepared.seen, lists.true, lists.begin, floor, empty)
         parts = prepared.names, prepared.sources, prepared.candidates, prepared.counts, prepared.basis
         model = SubjectModel(problem.tree, problem.n_features, *parts, w, calibration)
         model.set_reliability = self._reliability(prepared, calibration.log_odds(scores, prepared.seen), floor)

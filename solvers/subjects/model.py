@@ -119,7 +119,7 @@ class SubjectModel(ClosedSetModel):
             highest = np.full(len(row), -np.inf)
             np.maximum.at(highest, parent[below_root], row[below_root])
             some = np.sort(row[row > highest])[::-1][:101]
-            size = set_size(expit(some), self.calibration.kappa)
+            size = set_size(expit(some), self.calibration.kappa, self.calibration.nothing)
             if size == 0:
                 found[k] = row - some[0] - 1e-9
             else:
@@ -277,7 +277,8 @@ class SubjectModel(ClosedSetModel):
         stored_arrays.require_floats("w", w, len(basis.mean))
         kept = part_of(arrays, "calibration")
         slope, offset, floor = (np.asarray(kept[name], np.float64) for name in ("slope", "offset", "floor"))
-        calibration = Calibration(slope, offset, floor, float(np.ravel(kept["kappa"])[0]))
+        kappa, nothing = (float(np.ravel(each)[0]) for each in (kept["kappa"], kept.get("nothing", np.ones(1))))
+        calibration = Calibration(slope, offset, floor, kappa, nothing)
         n_best, n_alike = (int(each) for each in arrays["sizes"])
         _require("names", names.n_concepts == tree.n_nodes and 0 < names.first <= n_features)
         _require("sources", len(sources) > 0)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.kernel_ridge import KernelRidge
 
 from solvers.core.problem import Problem
@@ -16,7 +17,7 @@ from solvers.labels.taxonomy import Taxonomy
 from solvers.methods import subjects
 from solvers.methods.subjects import Subjects, SubjectsParams
 from solvers.metrics.confidence.reliability import threshold_for
-from solvers.subjects.answers import set_size
+from solvers.subjects.answers import Calibration, set_size
 from solvers.subjects.candidates import Counts
 from solvers.subjects.lexicon import Lexicon, Name
 from solvers.subjects.name_columns import MatchRows, alike_names
@@ -97,9 +98,30 @@ def test_counts_leave_out_the_rows_of_a_fold() -> None:
 
 
 def test_a_set_is_as_large_as_its_expected_f1_is_best() -> None:
-    assert set_size(np.array([0.9, 0.8, 0.1, 0.01]), 0.0) == 2
-    assert set_size(np.array([0.001, 0.0005]), 0.0) == 0
-    assert set_size(np.empty(0), 0.0) == 0
+    assert set_size(np.array([0.9, 0.8, 0.1, 0.01]), 0.0, 1.0) == 2
+    assert set_size(np.array([0.001, 0.0005]), 0.0, 1.0) == 0
+    assert set_size(np.empty(0), 0.0, 1.0) == 0
+
+
+def test_sets_are_empty_only_as_rows_for_training_are() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=3000) - 3.0
+    true = rng.random(3000) < expit(scores)
+    begin, seen = np.arange(0, 3001, 10), np.ones(3000, np.int64)
+    n_true = np.add.reduceat(true, begin[:-1])
+    assert 0.3 < np.mean(n_true == 0) < 0.7
+    found = {}
+    for empty in (0.0, 0.2, float(np.mean(n_true == 0))):
+        fitted = Calibration.fit(scores, seen, true, begin, np.zeros(2), empty)
+        log_odds = -np.sort(-fitted.log_odds(scores, seen).reshape(-1, 10), axis=1)
+        sizes = [set_size(row, fitted.kappa, fitted.nothing) for row in expit(log_odds)]
+        found[empty] = fitted.nothing, np.mean(np.array(sizes) == 0)
+    (never, none), (seldom, few), (often, many) = found.values()
+    assert (never, none) == (0.0, 0.0)
+    assert 0.0 < seldom < often
+    assert 0.0 < few < many
+    # all rows of a sample of independent labels: none are added
+    assert often == pytest.approx(1.0, abs=0.1)
 
 
 WORDS = [f"w{number}" for number in range(60)]
