@@ -22,6 +22,7 @@ from solvers.metrics.ranking import places
 from solvers.numerics.array_types import AnyFloats, AnyInts, Array, Bools, Floats
 from solvers.selection.sets.frequency_calibration import FrequencyCalibration, Trained
 from solvers.selection.sets.node_calibration import NodeCalibration
+from solvers.selection.sets.own_labels import of_own
 from solvers.selection.sets.set_curve import Curve, softplus_sum
 
 # rows held out with a label from which it may have a sigmoid of its own
@@ -106,7 +107,8 @@ def fit_sets(
     slope, offset = _lines((best[2],), scores, labels, trained, trained.typical[None])[best[2]]
     k = scores.shape[1]
     said = best[3]
-    gain = ndcg(said, own, ranked) if along_tree else best[0]
+    every = np.ones(scores.shape[1], bool) if ranked is None else ranked
+    gain = ndcg(of_own(said, every, parents), own, ranked) if along_tree else best[0]
     log_odds = np.empty(said.shape)
     for fitted_to, applied_to in parts:
         log_odds[applied_to] = _curve(said[fitted_to], labels[fitted_to])(said[applied_to])

@@ -20,7 +20,7 @@ from solvers.numerics.array_types import AnyFloats, Array, Bools, Floats, Ints, 
 from solvers.numerics.best import best
 from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.selection.sets.node_calibration import NodeCalibration
-from solvers.selection.sets.own_labels import closed
+from solvers.selection.sets.own_labels import closed, of_own
 
 
 class SetPoolModel(ClosedSetModel):
@@ -30,8 +30,8 @@ class SetPoolModel(ClosedSetModel):
     scored: its own log-odds, b, are the same for every row. A ``flat`` member scores labels as the own labels of rows;
     then the log-odds of a node are the best of the own labels at or below it.
 
-    What is ranked are the labels that training rows have as their own, by the log-odds that a row has them so where the
-    member is flat.
+    What is ranked are the labels that training rows have as their own, by the log-odds that a row has them so: of a
+    flat member its own, else those that no label below them takes.
 
     Parameters
     ----------
@@ -107,7 +107,10 @@ class SetPoolModel(ClosedSetModel):
         """What labels are ranked by; -inf of those that are no row's own."""
         if self.ranked is None:
             return log_odds
-        found = self.calibration.of_nodes(self.part.spread(scores)) if self.flat else log_odds
+        if self.flat:
+            found = self.calibration.of_nodes(self.part.spread(scores))
+        else:
+            found = of_own(log_odds, self._is_ranked, self.tree.parents)
         return np.where(self._is_ranked, found, -np.inf)
 
     @cached_property

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
@@ -13,7 +13,7 @@ from solvers.metrics.evaluation import Evaluation, Labels, Truth
 from solvers.metrics.outcomes import Outcomes
 from solvers.registry import make
 from solvers.selection.candidates import default_families
-from solvers.selection.sets.own_labels import closed, flat_problem, has_own_inner
+from solvers.selection.sets.own_labels import closed, flat_problem, has_own_inner, of_own
 
 
 def shelves(n=240, seed=0):
@@ -53,6 +53,26 @@ def test_a_node_is_in_a_set_as_far_as_the_best_own_label_at_or_below_it():
     tree = Taxonomy(tuple("abcd"), np.array([-1, -1, 0, 2], np.int32))
     found = closed(np.array([[-3.0, -1.0, 5.0, 1.0]]), np.array([True, True, False, True]), tree.parents)
     np.testing.assert_array_equal(found, [[1.0, -1.0, 1.0, 1.0]])
+
+
+def test_an_inner_node_is_ranked_by_what_the_labels_below_leave_of_it():
+    tree = Taxonomy(tuple("abcd"), np.array([-1, -1, 0, 0], np.int32))
+    given = logit(np.array([[0.9, 0.3, 0.7, 0.4], [0.5, 0.1, 0.5, 0.2]]))
+    found = of_own(given, np.ones(4, bool), tree.parents)
+    np.testing.assert_allclose(expit(found), [[0.2, 0.3, 0.7, 0.4], [0.5e-6, 0.1, 0.5, 0.2]], rtol=1e-9)
+    # nobody has it as an own label
+    assert of_own(given, np.array([False, True, True, True]), tree.parents) is given
+
+
+def test_an_inner_node_above_a_likely_label_does_not_come_first():
+    problem, own = shelves()
+    _, _, model = trained(problem, candidates=[{"solver": "node_svm", "params": {"loss": "squared_hinge", "C": 1.0}}])
+    assert not model.flat
+    # a set has its inner node always, which would come first
+    assert (model.scores(problem.X).argmax(axis=1) < 2).all()
+    assert (model.predict(problem.X) == own).mean() > 0.6
+    leaves = own > 1
+    assert (model.predict(problem.X[leaves]) == own[leaves]).mean() > 0.8
 
 
 def test_own_labels_are_ranked_and_the_tree_is_left_aside_where_that_ranks_better(tmp_path):
