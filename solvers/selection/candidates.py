@@ -315,6 +315,12 @@ class Trial(NamedTuple):
     number: int
 
 
+def best_of(results: Floats) -> int:
+    """The trial with the largest measure, of equals the one with the least log loss; ``results`` as of ``is_due``."""
+    equal = np.flatnonzero(results[:, 0] == np.nanmax(results[:, 0]))
+    return int(equal[np.nanargmax(results[equal, 1])])
+
+
 def is_due(trial: Trial, trials: Sequence[Trial], results: Floats) -> bool:
     """Whether a trial may lead to something better than those before it.
 
@@ -328,9 +334,9 @@ def is_due(trial: Trial, trials: Sequence[Trial], results: Floats) -> bool:
     like = trial.family.like
     if like is not None:
         rivals = [other for other in trials if other.family in (trial.family.rivals or (like,))]
-        found = results[[other.number for other in rivals], 0]
-        if not np.isnan(found).all():
-            best = rivals[int(np.nanargmax(found))]
+        found = results[[other.number for other in rivals]]
+        if not np.isnan(found[:, 0]).all():
+            best = rivals[best_of(found)]
             return best.family == like and best.place == trial.place
     if trial.place == 0:
         return True

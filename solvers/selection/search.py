@@ -23,7 +23,7 @@ from solvers.core.memory import TooLargeError, allowing, limit_bytes, refuse
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
 from solvers.numerics.array_types import Floats
-from solvers.selection.candidates import SKETCH_ROWS, Family, Trial, is_due
+from solvers.selection.candidates import SKETCH_ROWS, Family, Trial, best_of, is_due
 from solvers.selection.held_out import Fold, Measure
 from solvers.selection.pooling import Pool
 from solvers.selection.progress import Outcome, Progress, bounds_of
@@ -166,7 +166,10 @@ class Search:
         """The trials that were made, the best first and sketches last, with method, parameters and measures."""
         done = [trial for trial in self.trials if np.isfinite(progress.results[trial.number, 0])]
         column = self.results.index(self.options.measure)
-        done.sort(key=lambda trial: (trial.family.sketch is not None, -progress.results[trial.number, column]))
+        columns = [column, self.results.index("log_loss")]
+        done.sort(
+            key=lambda trial: (trial.family.sketch is not None, *(-progress.results[trial.number, columns]).tolist())
+        )
         rows = []
         for trial in done:
             found = dict(zip(self.results, progress.results[trial.number].tolist(), strict=True))
@@ -339,8 +342,8 @@ class Search:
         return np.where(sketches, np.nan, progress.results[:, self.results.index(self.options.measure)])
 
     def _choose(self, progress: Progress) -> None:
-        best = int(np.nanargmax(self._whole(progress)))
-        options = self.options
+        log_loss = progress.results[:, self.results.index("log_loss")]
+        best, options = best_of(np.stack([self._whole(progress), log_loss], axis=1)), self.options
         task = self.views.for_family(self.trials[best].family).task
         choice = task.choose(progress.scores, best, options.measure, options.most_members)
         progress.pool, progress.found, progress.kept = choice
