@@ -154,10 +154,11 @@ def _edition(edition: EditionOf) -> str:
     )
     return (
         f"Version {edition.version} (SHA-256 `{edition.version_sha256}`) adopted another edition of its vocabulary "
-        f"without training: {edition.appeared} concepts are new and found by name, {edition.gone} are gone, and "
-        f"{edition.merged} were merged.{of_source} On {edition.n_rows} rows (part {edition.part}) both name the same "
-        f"first concept to {edition.agreement:.4%}; nDCG@10 is {edition.ndcg:.4g} in place of "
-        f"{edition.ndcg_source:.4g} (95 % interval of the gain {edition.gain_low:.3g} to {edition.gain_high:.3g})."
+        f"without training: {edition.appeared} concepts are new and found by name, {edition.gone} are gone and "
+        f"nothing replaces them, and {edition.merged} share a successor.{of_source} On {edition.n_rows} rows (part "
+        f"{edition.part}) both name the same first concept to {edition.agreement:.4%}; nDCG@10 is {edition.ndcg:.4g} "
+        f"in place of {edition.ndcg_source:.4g} (95 % interval of the gain {edition.gain_low:.3g} to "
+        f"{edition.gain_high:.3g})."
     )
 
 

@@ -58,6 +58,11 @@ class VersionLabels:
         return any(facts.get("names") for facts in self.shown.values())
 
     @cached_property
+    def languages(self) -> frozenset[str]:
+        """The languages that some label has a name in, without ``und``."""
+        return frozenset(tag for facts in self.shown.values() for tag in facts.get("names", {})) - {"und"}
+
+    @cached_property
     def by_name(self) -> Mapping[str, list[str]]:
         """As :func:`app.hierarchies.label_facts.named_labels`."""
         return named_labels(self.shown)

@@ -54,8 +54,8 @@ def edition_facts(edition: EditionOf) -> list[tuple[str, object]]:
     return [
         ("adopted by version", edition.version),
         ("new concepts", f"{edition.appeared:,}, found by name"),
-        ("concepts gone", f"{edition.gone:,}"),
-        ("concepts merged", f"{edition.merged:,}"),
+        ("concepts gone", f"{edition.gone:,} that nothing replaces"),
+        ("concepts merged", f"{edition.merged:,} that share a successor"),
         ("measured on", f"{edition.n_rows:,} rows, part {edition.part}"),
         ("same first concept", f"{edition.agreement:.2%} of them"),
         ("nDCG@10", f"{number(edition.ndcg)} instead of {number(edition.ndcg_source)}"),

@@ -3,7 +3,7 @@
 Scores are probabilities if the model has them, else 1 / (1 + exp(-score)), which has the same order.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -13,12 +13,13 @@ from fastapi import APIRouter, Query, Request, Response
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
-from app.errors import MAX_ITEMS, InvalidInput, Item
+from app.errors import MAX_ITEMS, InvalidInput, Item, Malformed
 from app.features.language_detection import language_scores
 from app.hierarchies import service as hierarchies
-from app.hierarchies.label_facts import display_name, name_key, named_labels
+from app.hierarchies.label_facts import display_name, name_in
 from app.hierarchies.schemas import Hierarchy
-from app.http.parameters import Db, Ref
+from app.hierarchies.version_labels import VersionLabels
+from app.http.parameters import Db, Ref, opened
 from app.http.problems import responses
 from app.models import service as models
 from app.models.schemas import Model
@@ -44,10 +45,10 @@ router = APIRouter(prefix="/v1", tags=["annif"], dependencies=[VIEWER], route_cl
 
 _Limit = Annotated[int, Query(ge=1, le=MAX_TOP)]
 _Least = Annotated[float, Query(ge=0, le=1)]
+_Language = Annotated[str | None, Query(description="Language of the labels. Default: the project's.")]
 _MOST_FIELDS = 20
 # how many labels above the suggestions are looked past
 _PASSED = 100
-_SHOWN = 3
 # models or hierarchies in a list, which the protocol has in one page
 _LISTED = 1000
 
@@ -105,14 +106,16 @@ async def annif_detect_language(request: Request) -> Response:
 
 @router.post("/projects/{ref}/suggest", responses=responses(401, 404, 409, 413, 422))
 async def annif_suggest(request: Request, ref: Ref) -> Response:
-    """Subjects for the form's `text`: at most `limit`, with a score of at least `threshold`."""
+    """Subjects for the form's `text`: at most `limit`, with a score of at least `threshold`, named in `language`."""
     return await answered(request, ref, _of_form)
 
 
 @router.post("/projects/{ref}/suggest-batch", responses=responses(401, 404, 409, 413, 422))
-async def annif_suggest_batch(request: Request, ref: Ref, limit: _Limit = 10, threshold: _Least = 0.0) -> Response:
+async def annif_suggest_batch(
+    request: Request, ref: Ref, limit: _Limit = 10, threshold: _Least = 0.0, language: _Language = None
+) -> Response:
     """Subjects for every one of `documents`, each a `text` and, if it likes, a `document_id`."""
-    return await answered(request, ref, partial(_of_documents, limit=limit, threshold=threshold))
+    return await answered(request, ref, partial(_of_documents, limit=limit, threshold=threshold, language=language))
 
 
 @router.post(
@@ -132,11 +135,10 @@ def _learnt(request: Request, loaded: LoadedModel, content: bytes) -> Response:
     if not isinstance(documents, list) or not documents:
         raise InvalidInput("The body must be a list of documents.")
     require_few(len(documents), most_instances(request), "")
-    labels = {facts["id"]: label for label, facts in loaded.labels.shown.items() if "id" in facts}
-    named = named_labels(loaded.labels.shown)
+    ids = {facts["id"]: label for label, facts in loaded.labels.shown.items() if "id" in facts}
     known = {*loaded.model.classes, *loaded.nodes}
     kept = [
-        (one.get("text"), _subjects(one, labels, known, named)) if isinstance(one, dict) else (None, [])
+        (one.get("text"), _subjects(one, ids, known, loaded.labels)) if isinstance(one, dict) else (None, [])
         for one in documents
     ]
     bare = [
@@ -144,7 +146,6 @@ def _learnt(request: Request, loaded: LoadedModel, content: bytes) -> Response:
         for at, (_, of) in enumerate(kept)
         if not of and not (loaded.model.names_sets and _has_no_subjects(documents[at]))
     ]
-    bare += list(_ambiguous(kept, known, named))
     if bare:
         raise InvalidInput("The documents are not valid.", bare[:MAX_ITEMS])
     try:
@@ -171,25 +172,12 @@ def _in_document(pointer: str | None) -> str | None:
     return pointer and "/".join(parts)
 
 
-def _ambiguous(
-    kept: list[tuple[Any, list[Any]]], known: Collection[str], named: Mapping[str, list[str]]
-) -> Iterator[Item]:
-    """The subjects whose name several concepts have."""
-    for at, (_, subjects) in enumerate(kept):
-        for place, subject in enumerate(subjects):
-            concepts = [] if subject in known else named.get(name_key(subject), [])
-            if len(concepts) > 1:
-                some = ", ".join(concepts[:_SHOWN]) + (", ..." if len(concepts) > _SHOWN else "")
-                detail = f"{len(concepts)} concepts are called {subject!r:.80}: {some}; give the uri of one"
-                yield Item(detail, f"/{at}/subjects/{place}")
-
-
 def _subjects(
-    document: dict[str, Any], labels: Mapping[str, str], known: Collection[str], named: Mapping[str, list[str]]
+    document: dict[str, Any], ids: Mapping[str, str], known: Collection[str], labels: VersionLabels
 ) -> list[Any]:
     """The labels of a document's subjects: what the vocabulary or the model knows by the URI, or else by the label.
 
-    A label is that of a class or node, or the preferred name of one concept alone in any language.
+    Either may be what training would make a label of, too: a retired label, or the name of one concept alone.
 
     What neither knows is new, and its URI names it, as in the corpora of which models of subjects are trained.
     """
@@ -197,13 +185,8 @@ def _subjects(
     entries = [one if isinstance(one, dict) else {} for one in (given if isinstance(given, list) else [])]
     found: list[Any] = []
     for uri, label in ((_bare(one.get("uri")), one.get("label")) for one in entries):
-        by_name = named.get(name_key(label), []) if str(label) not in known else [label]
-        if uri is not None and (str(uri) in labels or str(uri) in known):
-            found.append(labels.get(str(uri), uri))
-        elif len(by_name) == 1:
-            found.append(by_name[0])
-        else:
-            found.append(uri or label)
+        candidates = (ids.get(one) or labels.node_of(one) for one in map(str, filter(None, (uri, label))))
+        found.append(next((one for one in candidates if one in known), uri or label))
     return found
 
 
@@ -216,18 +199,20 @@ def _of_form(request: Request, loaded: LoadedModel, content: bytes) -> Response:
     fields = _form(content)
     limit = _number(fields, "limit", int, 10, 1, MAX_TOP)
     threshold = _number(fields, "threshold", float, 0.0, 0.0, 1.0)
-    found = _suggested(request, loaded, [fields.get("text", "")], int(limit), threshold)
+    found = _suggested(request, loaded, [fields.get("text", "")], int(limit), threshold, fields.get("language"))
     return answer_json({"results": found[0]})
 
 
-def _of_documents(request: Request, loaded: LoadedModel, content: bytes, limit: int, threshold: float) -> Response:
+def _of_documents(
+    request: Request, loaded: LoadedModel, content: bytes, limit: int, threshold: float, language: str | None
+) -> Response:
     documents: Any = object_of(content).get("documents")
     texts: list[Any] = (
         [one.get("text") for one in documents if isinstance(one, dict)] if isinstance(documents, list) else []
     )
     if not texts or len(texts) < len(documents) or not all(type(text) is str for text in texts):
         raise InvalidInput("The body must be an object.", [Item("a list of objects with a text", "/documents")])
-    found = _suggested(request, loaded, texts, limit, threshold)
+    found = _suggested(request, loaded, texts, limit, threshold, language)
     ids = [one.get("document_id") for one in documents]
     return answer_json([{"document_id": id, "results": results} for id, results in zip(ids, found, strict=True)])
 
@@ -275,8 +260,9 @@ def _vocab(hierarchy: Hierarchy) -> dict[str, Any]:
 
 
 def _suggested(
-    request: Request, loaded: LoadedModel, texts: list[str], limit: int, threshold: float
+    request: Request, loaded: LoadedModel, texts: list[str], limit: int, threshold: float, asked: str | None
 ) -> list[list[dict[str, Any]]]:
+    language = _language(request, loaded, asked)
     top_k = limit
     if loaded.model.names_sets and loaded.nodes:
         top_k = max(limit, min(limit + _PASSED, MAX_TOP, MAX_LABELS // len(texts)))
@@ -284,8 +270,24 @@ def _suggested(
     found = []
     for prediction in answer["predictions"]:
         scored = [(entry, share_of(entry)) for entry in _lowest(loaded, prediction)]
-        found.append([_subject(entry, worth) for entry, worth in scored[:limit] if worth >= threshold])
+        found.append([_subject(entry, worth, language) for entry, worth in scored[:limit] if worth >= threshold])
     return found
+
+
+def _language(request: Request, loaded: LoadedModel, asked: str | None) -> str | None:
+    """The language of labels: that which is asked for, or the project's; raises Malformed if no label has a name in it.
+
+    The project's language is always accepted.
+    """
+    if asked and name_in({tag: tag for tag in loaded.labels.languages}, asked.lower()) is not None:
+        return asked.lower()
+    if not asked and not loaded.labels.has_names:
+        return None
+    with opened(request) as session:
+        of_project = models.languages_of(session, [loaded.version]).get(loaded.version.id)
+    if asked and asked != of_project:
+        raise Malformed(f"The vocabulary has no labels in the language {asked!r:.80}.")
+    return of_project
 
 
 def _lowest(loaded: LoadedModel, prediction: dict[str, Any]) -> list[dict[str, Any]]:
@@ -297,9 +299,9 @@ def _lowest(loaded: LoadedModel, prediction: dict[str, Any]) -> list[dict[str, A
     return [entry for entry in prediction["top"] if entry["label"] not in above]
 
 
-def _subject(entry: dict[str, Any], worth: float) -> dict[str, Any]:
+def _subject(entry: dict[str, Any], worth: float, language: str | None) -> dict[str, Any]:
     names = entry.get("names") or {}
-    name = display_name(names) or entry["label"]
+    name = display_name(names, language) or entry["label"]
     uri = entry.get("id", entry["label"])
     return {"uri": uri, "label": name, "notation": entry.get("notation"), "score": worth}
 

@@ -16,6 +16,8 @@ class UnknownLabel(Exception):
 class WrittenLabels:
     """The labels of a version, by the label itself, its name or notation, or a code that lost its leading zeros.
 
+    A retired label is the one that replaces it.
+
     Parameters
     ----------
     loaded : LoadedModel or None
@@ -71,4 +73,5 @@ class WrittenLabels:
         if self._loaded is None or self._index is None:
             return None
         form = self._loaded.label_form(written)
+        form = self._loaded.labels.replaced.get(form, form)
         return form if form in self._index.places else self._index.named(written)

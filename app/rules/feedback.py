@@ -12,6 +12,8 @@ from app.datasets.instance_rows import MOST_ROWS, append_rows, rows_for
 from app.errors import MAX_ITEMS, Conflict, InvalidInput, Item, NotFound
 from app.features.base import InstanceError
 from app.formats.labels import label_problem
+from app.hierarchies.label_facts import name_key
+from app.hierarchies.version_labels import VersionLabels
 from app.jobs.schemas import Job
 from app.models.service import model_row, version_row
 from app.predictions.model_cache import LoadedModel
@@ -24,6 +26,8 @@ from app.store.lookup import by_id, by_ref, newest, require_owner, to_schema
 
 F, J = tables.Feedback, tables.Job
 _ENDED = ("failed", "cancelled")
+# concepts of one name in an error
+_SHOWN = 3
 
 
 def report(session: Session, loaded: LoadedModel, request: FeedbackRequest) -> Feedback:
@@ -160,16 +164,27 @@ def _checked(
             raise InstanceError("the instance is empty: a row without content teaches nothing")
     except InstanceError as error:
         faults.append(Item(str(error), f"{pointer}/instance"))
-    labels = list(dict.fromkeys(loaded.label_form(label.strip()) for label in request.labels))
+    written = [loaded.label_form(label.strip()) for label in request.labels]
+    labels = [loaded.labels.node_of(label) for label in written]
     for at, label in enumerate(labels):
-        problem = label_problem(label)
+        problem = label_problem(label) or _ambiguity(loaded.labels, label)
         if problem is None and loaded.model.tree is not None and label not in loaded.nodes:
             problem = f"the model's label tree has no label {label!r:.80}"
         if problem is not None:
             faults.append(Item(problem, f"{pointer}/labels/{at}"))
+    labels = list(dict.fromkeys(labels))
     if len(labels) != 1 and not loaded.model.names_sets:
         faults.append(Item("the model names one label", f"{pointer}/labels"))
     return instance, labels, faults
+
+
+def _ambiguity(labels: VersionLabels, label: str) -> str | None:
+    """What is wrong with the name of several concepts."""
+    concepts = [] if label in labels.nodes else labels.by_name.get(name_key(label), [])
+    if len(concepts) < 2:
+        return None
+    some = ", ".join(concepts[:_SHOWN]) + (", ..." if len(concepts) > _SHOWN else "")
+    return f"{len(concepts)} concepts are called {label!r:.80}: {some}; give one of these"
 
 
 def _is_empty(content: Any) -> bool:

@@ -182,8 +182,9 @@ class FeedbackRequest(BaseModel):
     )
     labels: list[_Text] = Field(
         max_length=MAX_LABELS,
-        description="Correct labels: one label, or if the model predicts sets, several or none. Labels may be new to "
-        "the model.",
+        description="Correct labels: one label, or if the model predicts sets, several or none. A retired label "
+        "is replaced as in training, the name of one concept alone names it, and labels of models without a label tree "
+        "may be new.",
     )
     version: int | None = Field(
         default=None, ge=1, lt=2**31, description="Version that made the prediction. Default: the latest."

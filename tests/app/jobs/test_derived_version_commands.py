@@ -113,7 +113,14 @@ def test_adopting_an_edition_says_what_changed(run: Run, canned: Canned) -> None
     asked = json.loads(canned.asked[0].body)
     assert asked == {"kind": "adopt", "model": "topics", "hierarchy": "yso-2", "alias": "live"}
     out = run("models", "adopt", "topics", "yso-2", "--watch")
-    for shown in ("40, found by name", "98.50%", "0.53 instead of 0.51", "0.01 to 0.03"):
+    for shown in (
+        "40, found by name",
+        "98.50%",
+        "0.53 instead of 0.51",
+        "0.01 to 0.03",
+        "3 that nothing replaces",
+        "2 that share a successor",
+    ):
         assert shown in out
     assert "that of the source, with gap 5.0e-04" in run("models", "show", "topics", "--version", "4")
     with Client() as client:

@@ -13,12 +13,15 @@ from app.main import create_app
 BASE = "https://example.org/crafts/"
 THESAURUS = f"""
 @prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix dct: <http://purl.org/dc/terms/> .
 @prefix : <{BASE}> .
 :food a skos:Concept ; skos:prefLabel "Food"@en .
 :craft a skos:Concept ; skos:prefLabel "Crafts"@en .
-:baking a skos:Concept ; skos:prefLabel "Baking"@en ; skos:broader :craft, :food .
+:baking a skos:Concept ; skos:prefLabel "Baking"@en, "Leivonta"@fi ; skos:broader :craft, :food .
 :soup a skos:Concept ; skos:prefLabel "Soups"@en ; skos:broader :food .
 :weaving a skos:Concept ; skos:prefLabel "Weaving"@en ; skos:broader :craft .
+:loaves a skos:Concept ; skos:prefLabel "Loaves"@en ; owl:deprecated true ; dct:isReplacedBy :baking .
 """
 LINES = f"""dough oven\t<{BASE}baking>
 broth pot\t<{BASE}soup>
@@ -38,6 +41,9 @@ def subjects_home(trained_home: Path, empty_home: Home, tmp_path_factory: pytest
         assert response.status_code == 201, response.text
         assert upload(client, "corpus", LINES.encode() * 8, "annif")["state"] == "ready"
         job = train(client, "corpus", "subjects", solver="node_svm", hierarchy="crafts", text={"min_df": 1})
+        assert job["state"] == "succeeded", job
+        text = {"min_df": 1, "language": "fi"}
+        job = train(client, "corpus", "aiheet", solver="node_svm", hierarchy="crafts", text=text)
         assert job["state"] == "succeeded", job
     return folder
 
@@ -61,6 +67,49 @@ def test_suggestions_leave_out_what_is_above_them_by_any_parent(subjects: TestCl
     documents = {"documents": [{"text": "loom wool"}]}
     batch = subjects.post("/v1/projects/subjects/suggest-batch?limit=1", json=documents).json()
     assert [one["label"] for one in batch[0]["results"]] == ["Weaving"]
+
+
+def suggested(client: TestClient, project: str, **more: str) -> list[str]:
+    """The first label of a form and of a batch, which is the same."""
+    given = {"text": "dough oven", "limit": "1", **more}
+    form = client.post(f"/v1/projects/{project}/suggest", data=given).json()["results"]
+    documents = {"documents": [{"text": "dough oven"}, {"text": "loom wool"}]}
+    batch = client.post(f"/v1/projects/{project}/suggest-batch", params={"limit": "1", **more}, json=documents).json()
+    assert batch[0]["results"] == form
+    return [one["results"][0]["label"] for one in batch]
+
+
+def test_labels_are_in_the_language_of_the_project_or_in_the_one_asked_for(subjects: TestClient) -> None:
+    assert suggested(subjects, "aiheet") == ["Leivonta", "Weaving"]
+    assert suggested(subjects, "aiheet", language="en") == ["Baking", "Weaving"]
+    assert suggested(subjects, "aiheet", language="fi") == ["Leivonta", "Weaving"]
+    assert suggested(subjects, "subjects") == ["Baking", "Weaving"]
+    assert suggested(subjects, "subjects", language="fi-FI") == ["Leivonta", "Weaving"]
+
+
+def test_a_language_that_the_vocabulary_does_not_have_is_refused(subjects: TestClient) -> None:
+    at, documents = "/v1/projects/aiheet/suggest", {"documents": [{"text": "dough"}]}
+    form = subjects.post(at, data={"text": "dough", "language": "sv"})
+    batch = subjects.post(f"{at}-batch?language=sv", json=documents)
+    for refused in (form, batch):
+        assert refused.status_code == 400
+        assert refused.json()["detail"] == "The vocabulary has no labels in the language 'sv'."
+
+
+def test_feedback_has_the_labels_that_training_would_make_of_it(subjects: TestClient) -> None:
+    for written in (f"{BASE}loaves", "Leivonta", "baking", f"{BASE}baking"):
+        given = {"instance": {"text": "a loaf"}, "labels": [written, f"{BASE}baking"]}
+        response = subjects.post("/api/v1/models/subjects/feedback", json=given)
+        assert response.status_code == 201, response.text
+        assert response.json()["labels"] == [f"{BASE}baking"]
+    given = {"instance": {"text": "a loaf"}, "labels": ["Loaves"]}
+    refused = subjects.post("/api/v1/models/subjects/feedback", json=given)
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["detail"] == "the model's label tree has no label 'Loaves'"
+    retired = [{"text": "a loaf", "subjects": [{"uri": f"<{BASE}loaves>", "label": "Loaves"}]}]
+    assert subjects.post("/v1/projects/subjects/learn", json=retired).status_code == 204
+    (report, *_) = subjects.get("/api/v1/models/subjects/feedback").json()["items"]
+    assert report["labels"] == [f"{BASE}baking"]
 
 
 def test_subjects_are_learnt_by_their_uris_whatever_their_labels_are(subjects: TestClient) -> None:
@@ -97,7 +146,7 @@ def test_a_name_that_two_concepts_have_is_refused_with_their_uris(models: TestCl
 
 def test_vocabularies_are_listed_and_a_project_names_its_own(subjects: TestClient) -> None:
     (vocab,) = subjects.get("/v1/vocabs").json()["vocabs"]
-    assert vocab == {"vocab_id": "crafts", "languages": ["en"], "size": 5, "loaded": True}
+    assert vocab == {"vocab_id": "crafts", "languages": ["en", "fi"], "size": 5, "loaded": True}
     assert subjects.get("/v1/projects/subjects").json()["vocab"] == vocab
     assert subjects.get("/v1/projects/foods").json()["vocab"] is None
 

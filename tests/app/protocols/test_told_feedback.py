@@ -6,6 +6,7 @@ import pytest
 from asking import TestClient, bearer, problem
 from fastapi import FastAPI
 
+from app.hierarchies.version_labels import VersionLabels
 from app.protocols import annif
 
 CONFIG = '<View><Text name="t" value="$body"/><Choices name="c" toName="t"><Choice value="water"/></Choices></View>'
@@ -46,7 +47,7 @@ def test_annif_names_subjects_by_their_uri_as_the_vocabulary_or_the_model_knows_
     uri, label = "http://x.example/1", "leeks"
     subjects = [{"uri": uri, "label": "Leek"}, {"uri": "u", "label": "sea"}, {"uri": "v", "label": "Pear"}]
     more = [{"uri": "w", "label": "unknown"}, {"uri": "w"}, {"label": "new"}, 3]
-    found = annif._subjects({"subjects": subjects + more}, {uri: label}, {"leeks", "sea", "v"}, {})
+    found = annif._subjects({"subjects": subjects + more}, {uri: label}, {"leeks", "sea", "v", "None"}, VersionLabels())
     assert found == ["leeks", "sea", "v", "w", "w", "new", None]
 
 

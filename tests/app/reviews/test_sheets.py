@@ -31,7 +31,7 @@ class Cache:
 
     def __init__(self, known: bool = True) -> None:
         shown = {label: {"names": {"en": name}} for label, name in NAMES.items()}
-        labels = VersionLabels(shown=shown)
+        labels = VersionLabels(shown=shown, replaced={"0119": "0110"})
         self._loaded = Loaded(
             model=SimpleNamespace(classes=tuple(NAMES)), tree=None, labels=labels, label_form=lambda label: label
         )
@@ -129,6 +129,7 @@ def test_a_workbook_is_edited_by_a_person_and_comes_back(queue: sessionmaker[Ses
         return int(sheet.cell(line, at["row"]).value)
 
     right = {put(2, "b"): "b", put(3, "bees", "clear"): "b", put(4, " Bakers "): "0120", put(5, 110): "0110"}
+    right[put(12, "0119")] = "0110"  # retired
     unknown, alone = put(6, "zebra"), put(7, None, "what is this?")
     foreign = put(8, "a")
     sheet.cell(8, at["review"]).value = "other"
@@ -145,7 +146,7 @@ def test_a_workbook_is_edited_by_a_person_and_comes_back(queue: sessionmaker[Ses
     book.create_sheet("Totals", 0)["A1"] = "rows"
     book.save(file)
     found = read(queue, file)
-    assert (found.n_rows, found.n_decided, found.n_unchanged, found.n_empty) == (12, 4, 0, 2)
+    assert (found.n_rows, found.n_decided, found.n_unchanged, found.n_empty) == (12, 5, 0, 1)
     why = {each.row: (each.line, each.detail) for each in found.problems}
     assert set(why) == {unknown, alone, foreign, spoilt, changed, taken}
     assert why[unknown] == (
@@ -162,8 +163,8 @@ def test_a_workbook_is_edited_by_a_person_and_comes_back(queue: sessionmaker[Ses
     assert {row: stored[row].label for row in right} == right
     assert stored[changed].label == "b"
     again = read(queue, file, new_labels=True)
-    assert (again.n_decided, again.n_unchanged) == (1, 4)
-    assert show(queue).states["decided"] == 6
+    assert (again.n_decided, again.n_unchanged) == (1, 5)
+    assert show(queue).states["decided"] == 7
 
 
 def free(database: sessionmaker[Session], row: int) -> None:
