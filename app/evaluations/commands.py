@@ -78,6 +78,9 @@ def compare(
         for each in found.measures
     ]
     out.print(table(["measure", "a", "b", "a - b", f"{found.confidence:.0%} interval", "p"], rows))
+    if found.left_out:
+        listed = ", ".join(found.left_out)
+        out.print(f"Not compared, because the label tree has other nodes for one version: {listed}")
     if found.differing:
         out.print(table(["differs", "a", "b"], found.differing))
     if found.labels:

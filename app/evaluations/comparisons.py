@@ -14,6 +14,7 @@ from app.concurrency import comparing
 from app.datasets import versions as dataset_versions
 from app.errors import NotFound, Unavailable
 from app.evaluations.schemas import Compared, ComparedLabel, Comparison, McNemar, PairedMeasure, Part
+from app.evaluations.service import NODES
 from app.models import service as models
 from app.store import tables
 from app.store.db import reading
@@ -22,6 +23,8 @@ from app.store.lookup import by_id, by_ref
 from solvers.metrics.comparison import mcnemar, paired_bootstrap
 
 RESAMPLES, MOST_LABELS = 10_000, 20
+# with other nodes in the tree these differ where no answer does
+_OF_NODES = ("mrr", "hierarchical_mrr", "h_sibling", "h_subtree")
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,11 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Measures by row of an evaluation; the first array is the numbers of the rows."""
+    """Measures by row of an evaluation, the numbers of the rows, and the hash of the nodes if that is known."""
 
     numbers: NDArray[np.int64]
     measures: dict[str, NDArray[np.float32]]
+    nodes: str | None
 
 
 def compare(
@@ -93,10 +97,13 @@ def _compare(
     numbers, of_left, of_right = _common_rows(left, right)
     same_rows = len(numbers) == len(left.numbers) == len(right.numbers)
     right_of = [rows.measures["error"][at] == 0 for rows, at in ((left, of_left), (right, of_right))]
+    common = [name for name in left.measures if name in right.measures]
+    other_nodes = None not in (left.nodes, right.nodes) and left.nodes != right.nodes
+    left_out = [name for name in common if other_nodes and name in _OF_NODES]
     reported = [
         _paired(name, left.measures[name][of_left], right.measures[name][of_right], confidence, seed)
-        for name in left.measures
-        if name in right.measures
+        for name in common
+        if name not in left_out
     ]
     return Comparison(
         a=shown[0],
@@ -107,6 +114,7 @@ def _compare(
         n_rows=len(numbers),
         mcnemar=McNemar.model_validate(mcnemar(right_of[0], right_of[1])._asdict()),
         measures=[measure for measure in reported if measure is not None],
+        left_out=left_out,
         labels=_labels(session, pair[0].id, pair[1].id) if same_rows else [],
         resamples=RESAMPLES,
         confidence=confidence,
@@ -200,10 +208,11 @@ def _of(row: tables.Evaluation, ways: Mapping[str, Mapping[str, Any]]) -> tuple[
 
 def _read(row: tables.Evaluation) -> _Rows:
     try:
-        arrays, _ = files().load_arrays(row.path, sha256=row.rows_sha256)
+        arrays, manifest = files().load_arrays(row.path, sha256=row.rows_sha256)
     except (OSError, ValueError) as error:
         raise Unavailable(f"The measures by row of evaluation {row.id} cannot be read.") from error
-    return _Rows(np.asarray(arrays.pop("rows")), {name: np.asarray(array) for name, array in arrays.items()})
+    numbers = np.asarray(arrays.pop("rows"))
+    return _Rows(numbers, {name: np.asarray(array) for name, array in arrays.items()}, manifest.get(NODES))
 
 
 def _common_rows(a: _Rows, b: _Rows) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:

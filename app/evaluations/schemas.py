@@ -316,6 +316,11 @@ class Comparison(Shown, BaseModel):
     n_rows: int
     mcnemar: McNemar
     measures: list[PairedMeasure]
+    left_out: list[str] = Field(
+        default=[],
+        description="Measures that depend on how many nodes the label tree has, if it has other nodes for one version: "
+        "labels of that version which it lacks are added to it.",
+    )
     labels: list[ComparedLabel] = Field(
         default=[],
         description="The twenty labels whose F1 differs most, the largest difference first. Empty if no F1 differs, "

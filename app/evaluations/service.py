@@ -36,6 +36,8 @@ E, L, C = tables.Evaluation, tables.EvaluationLabel, tables.EvaluationConfusion
 MAX_LABELS = 1000
 # where the manifest of the measures by row has the rows that the version is most wrong about
 MISTAKES = "mistakes"
+# where it has the hash of the nodes that the rows are measured along
+NODES = "nodes_sha256"
 LabelOrder = Literal["f1", "-f1", "support", "-support", "label"]
 
 _ORDERS: dict[LabelOrder, Any] = {

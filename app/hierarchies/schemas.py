@@ -41,7 +41,8 @@ class HierarchyOptions(BaseModel):
         max_length=8000,
         description="Labels to leave out for good, separated by commas or, if some contain commas, by line breaks. "
         "deprecated excludes all deprecated labels; type=URI, scheme=URI and collection=URI exclude all concepts of "
-        "them in skos. Labels below an excluded one move up. Excluded labels are retired.",
+        "them in skos. Labels below an excluded one move up. Excluded labels are retired. An entry that the file does "
+        "not have is an error, except for deprecated.",
     )
     language: str = Field(
         default="und",

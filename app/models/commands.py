@@ -183,8 +183,16 @@ def _print_path(out: Console, path: PathOverC) -> None:
     n, chosen = path.n_held_out, path.chosen
     out.print(f"C = {chosen.C:.4g} has {chosen.errors} errors on {n} held-out rows, the fewest of the path.")
     out.print(f"Every C from {edges[0]:.4g} to {edges[-1]:.4g} has a model within a gap of {path.largest_gap:.2%}.")
-    out.print(f"No C of this range has an optimum with fewer than {path.bound} errors on these rows.")
-    out.print(f"For {path.excluded:.0%} of the range, by log C, no optimum has fewer errors than the chosen model.")
+    if path.bound:
+        out.print(f"No C of this range has an optimum with fewer than {path.bound} errors on these rows.")
+    if path.excluded:
+        share = f"{100 * path.excluded:.3g}%"
+        out.print(f"For {share} of the range, by log C, no optimum has fewer errors than the chosen model.")
+    if not path.bound and not path.excluded:
+        out.print(
+            "With these gaps, the optimum of any C may have fewer errors on these rows. An --every-c-eps below "
+            f"{path.eps:.3g} decides more rows."
+        )
 
 
 @models.command()

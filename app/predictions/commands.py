@@ -118,7 +118,7 @@ def _show_answer(answer: PredictResponse, texts: list[str], *, explain: bool) ->
         head = ["instance", "label", "against", "lead", "lifted by", "lowered by", "rest"]
         shown.print(table(head, _explained(every)))
     if answer.sure_from is not None:
-        shown.print(_used(answer.sure_from))
+        shown.print(_used(answer.sure_from, sets=any(item.subtree is not None for item in every)))
 
 
 def _unknown(predictions: list[Prediction], texts: list[str]) -> str | None:
@@ -175,13 +175,14 @@ def _without_empty_columns(titles: list[str], rows: list[tuple[object, ...]], op
     return table([titles[at] for at in kept], ([row[at] for at in kept] for row in rows))
 
 
-def _used(found: UsedThreshold) -> str:
+def _used(found: UsedThreshold, *, sets: bool) -> str:
     if found.threshold is None:
         return "No threshold reached this precision on held-out rows with 95 % confidence"
     note = f"Minimum probability {found.threshold:.3f}"
     if found.precision is not None and found.lower_bound is not None and found.answered is not None:
+        what, of = ("a label", "these labels") if sets else ("an answer", "these")
         note += (
-            f": {found.answered:.1%} of the held-out rows had such an answer; of these, {found.precision:.1%} were "
+            f": {found.answered:.1%} of the held-out rows had such {what}; of {of}, {found.precision:.1%} were "
             f"right (at least {found.lower_bound:.1%}, with a confidence of 95 %)"
         )
     if found.recall is not None:
@@ -226,7 +227,8 @@ def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple
 def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tuple[object, ...]]:
     """Return the labels of a predicted set, then other labels above the threshold.
 
-    An empty set without such labels is followed by the best candidates.
+    An empty set without such labels is followed by the best candidates. The scores are margins of nodes; other labels
+    of models with probabilities have none.
     """
     sure = {label.label: label for label in item.sure_labels or []}
     said = {label: f"{label} {found.probability:.3f}" for label, found in sure.items()}
@@ -234,16 +236,16 @@ def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tupl
     answered = {label.label: label for label in item.labels}
     for node in nodes or ([] if sure else [_NOTHING]):
         own = answered.get(node.label)
-        score, probability = (node.margin, None) if own is None else (own.score, own.probability)
         names = _names(node, languages)
-        scores = _score(score), node.parent, _score(probability)
+        scores = _score(node.margin), node.parent, _score(None if own is None else own.probability)
         yield row, node.label, *names, *scores, None, said.get(node.label), None
     named = {node.label for node in nodes}
     for label, found in sure.items():
         if label not in named:
             yield row, label, *_names(found, languages), None, None, _score(found.probability), None, said[label], None
     for best in [] if nodes or sure else item.top:
-        candidate = _score(best.score), _NOT_IN_SET, _score(best.probability)
+        margin = best.score if best.probability is None else None
+        candidate = _score(margin), _NOT_IN_SET, _score(best.probability)
         yield row, best.label, *_names(best, languages), *candidate, None, None, None
 
 

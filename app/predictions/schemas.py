@@ -153,10 +153,11 @@ class ScoredLabel(NamedLabel):
         description="With `least_cost`: what the label is expected to cost as the answer, in the unit of the costs.",
     )
     score: float | None = Field(
-        description="A larger score is more certain. For models with probabilities, it is the logarithm of the "
-        "probability. For models that go down a label tree, it is the smallest margin on the label's "
+        description="A larger score is more certain. For models of one label with probabilities, it is the logarithm "
+        "of the probability. For models that go down a label tree, it is the smallest margin on the label's "
         "path, and only the prediction has a positive one. For models that predict sets, it is the "
-        "margin of the node, which is positive in the set. Absent if the label has no rival."
+        "margin of the node, which is positive in the set, or, with probabilities, the log-odds of the label. "
+        "Absent if the label has no rival."
     )
 
 

@@ -108,7 +108,7 @@ def labels(
     review: Ref,
     search: Annotated[str | None, typer.Argument(metavar="[WORDS]", help="Words of a label, notation or name.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of labels to list.")] = 20,
-    language: Annotated[str | None, typer.Option(help="Language of the names, if there are several.")] = None,
+    language: Annotated[str | None, typer.Option(help="Language of the names. Default: that of the queue.")] = None,
     json: Json = False,
 ) -> None:
     """Search the labels that the rows can have."""

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from app.errors import NotFound
 from app.hierarchies.label_facts import display_name
 from app.predictions.model_cache import LoadedModel, ModelCache, Reference
+from app.reviews import service as reviews
 from app.reviews.schemas import FoundLabel, FoundLabels
 from app.store import tables
 from app.store.db import reading
@@ -126,7 +127,7 @@ def find(
     limit: int,
     language: str | None,
 ) -> FoundLabels:
-    """Search the labels of a queue's version, or describe some of them.
+    """Search the labels of a queue's version, or describe some of them, by default in the language of the queue.
 
     Raises
     ------
@@ -134,6 +135,9 @@ def find(
         There is no such queue, or the version was deleted.
     """
     loaded = load_reviewed(session, cache, ref)
+    if language is None:
+        with reading(session):
+            language = reviews.language_of(session, by_ref(session, tables.Review, ref))
     index = index_of(loaded)
     if labels:
         chosen = [label for label in dict.fromkeys(labels) if label in index.places]

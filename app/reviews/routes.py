@@ -107,7 +107,9 @@ def find_review_labels(
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
     language: Annotated[
         str | None,
-        Query(pattern=LANGUAGE_PATTERN, max_length=100, description="Language of the names, if there are several."),
+        Query(
+            pattern=LANGUAGE_PATTERN, max_length=100, description="Language of the names. Default: that of the queue."
+        ),
     ] = None,
 ) -> FoundLabels:
     """Search the labels of the reviewed version by label, notation or name, for a field in which people type."""

@@ -199,6 +199,9 @@ class Review(BaseModel):
     version: int
     dataset: str | None
     dataset_version: int
+    language: str | None = Field(
+        default=None, description="Language of names that the job was asked for; None if it was asked for none."
+    )
     sure_share: float
     seed: int
     opinions: int

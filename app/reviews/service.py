@@ -141,6 +141,13 @@ def _promised(sure: Mapping[str, Any]) -> float | None:
     return None if isinstance(sure.get("sure_level"), int) else sure.get("precision")
 
 
+def language_of(session: Session, row: tables.Review) -> str | None:
+    """The language of names that the job of a queue was asked for."""
+    job = session.get(tables.Job, row.job_id)
+    asked = None if job is None else job.request.get("language")
+    return asked if isinstance(asked, str) else None
+
+
 def _show(session: Session, row: tables.Review) -> Review:
     n_rows = select(func.count()).select_from(tables.ReviewRow).where(tables.ReviewRow.review_id == row.id)
     return to_schema(
@@ -148,6 +155,7 @@ def _show(session: Session, row: tables.Review) -> Review:
         row,
         job=row.job_id,
         dataset=row.dataset_id,
+        language=language_of(session, row),
         n_rows=session.scalars(n_rows).one(),
         states=progress.states(session, row.id),
         people=progress.people(session, row.id),

@@ -346,16 +346,34 @@ def test_columns_that_no_answer_has_are_left_out(run: Run, canned: Canned) -> No
 def test_an_empty_set_is_followed_by_the_best_candidates(run: Run, canned: Canned) -> None:
     top = [{"label": "a", "score": -0.5, "probability": 0.25}, {"label": "b", "score": -1.5, "probability": 0.125}]
     empty = {"label": "a", "score": -0.5, "top": top, "subtree": []}
-    full = empty | {"subtree": [{"label": "a", "parent": None, "margin": 0.5}]}
+    full = empty | {"subtree": [{"label": "a", "parent": None, "margin": 0.5}], "labels": [top[0]]}
     canned.answers.pop("POST /models/topics/predict")
     canned.answer("POST /models/topics/predict", ANSWER | {"set": True, "predictions": [empty, full]})
     lines = run("predict", "topics", "--text", "x", "--text", "y", "--top-k", "2")[1].splitlines()
     assert [line.split() for line in lines if line[:1].isdigit()] == [
         ["0", "(no", "label)", "0.0000", "-", "-"],
-        ["0", "a", "-0.5000", "not", "in", "the", "set", "0.2500"],
-        ["0", "b", "-1.5000", "not", "in", "the", "set", "0.1250"],
-        ["1", "a", "0.5000", "-", "-"],
+        ["0", "a", "-", "not", "in", "the", "set", "0.2500"],
+        ["0", "b", "-", "not", "in", "the", "set", "0.1250"],
+        ["1", "a", "0.5000", "-", "0.2500"],
     ]
+    del top[0]["probability"], top[1]["probability"]  # then scores are margins
+    canned.answers.pop("POST /models/topics/predict")
+    canned.answer("POST /models/topics/predict", ANSWER | {"set": True, "predictions": [empty]})
+    lines = run("predict", "topics", "--text", "x", "--top-k", "2")[1].splitlines()
+    assert lines[-1].split() == ["0", "b", "-1.5000", "not", "in", "the", "set"]
+
+
+def test_a_promise_about_sets_is_one_about_their_labels(run: Run, canned: Canned) -> None:
+    used = {"threshold": 0.5, "precision": 0.6, "lower_bound": 0.5, "answered": 0.25, "recall": 0.1}
+    one = {"label": "a", "score": 0.5, "top": [{"label": "a", "score": 0.5}], "sure_labels": []}
+    for more, words in (
+        ({"subtree": []}, "such a label; of these labels, 60.0% were right"),
+        ({}, "such an answer; of these, 60.0% were right"),
+    ):
+        canned.answers.pop("POST /models/topics/predict")
+        canned.answer("POST /models/topics/predict", ANSWER | {"predictions": [one | more], "sure_from": used})
+        shown = " ".join(run("predict", "topics", "--text", "x", "--min-precision", "0.5")[1].split())
+        assert f"25.0% of the held-out rows had {words}" in shown
 
 
 def test_an_append_prints_how_many_rows_it_has_left_out(run: Run, canned: Canned, tmp_path: Path) -> None:

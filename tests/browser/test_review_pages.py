@@ -116,6 +116,23 @@ def test_fifty_rows_are_coded_by_the_keyboard_alone(
     assert measured.n_rows == 50
 
 
+def test_alternatives_have_their_probabilities_and_the_language_of_the_queue(
+    page: Any, service: Service, client: Client, make_queue: Callable[..., Any], model: str
+) -> None:
+    make_queue("hidden", 4)
+    opened_queue(page, service, "hidden")
+    assert page.locator("#choices .probability").count() == 0
+    job = client.predict_dataset(model, "hidden", top_k=3, format="parquet", min_precision=0.9999, language="fi")
+    job.wait()
+    client.reviews.create("shown", job.id)
+    with page.expect_request(lambda each: "/labels?" in each.url) as asked:
+        opened_queue(page, service, "shown")
+    assert "language=fi&" in asked.value.url
+    given = client.reviews.rows("shown").rows[0].alternatives
+    shares = [float(each.rstrip("%\u202f")) for each in page.locator("#choices .probability").all_inner_texts()]
+    assert shares == pytest.approx([100 * (each.probability or 0.0) for each in given], abs=0.06)
+
+
 def test_a_label_that_the_model_does_not_know_is_chosen_as_a_new_one(
     page: Any, service: Service, client: Client, make_queue: Callable[..., Any]
 ) -> None:

@@ -259,6 +259,31 @@ def test_versions_along_different_editions_are_compared_along_the_later(
     assert errors["error"][0] >= 0.3 > errors["error"][1]
     first = evaluations.get(session, found.a.evaluation)
     assert reported(first, 1)["error"] < reported(first, 2)["error"]
+    # a2 is one more node for the former version
+    assert found.left_out == ["mrr"]
+    assert "mrr" not in errors
+    assert {"tree_loss", "ndcg@3"} <= errors.keys()
+
+
+@on_sqlite
+def test_what_depends_on_the_nodes_is_not_compared_where_a_set_model_has_others(
+    session: Session, dataset: Callable[..., str], hierarchy: Callable[..., str]
+) -> None:
+    dataset(rows_of([",".join(labels) for labels in SETS]), label_separator=",")
+    hierarchy(EDGES)
+    hierarchy([edge for edge in EDGES if edge[1] != "x"], name="later")
+    trained(session, solver="node_svm", hierarchy="tree")
+    trained(session, solver="node_svm", hierarchy="later", unknown_labels="drop")
+    asked = ComparisonRequest(a="1", b="2", part="all")
+    for job in comparing.evaluate_both(session, "m", asked):
+        run(job.id)
+        assert jobs.get(session, job.id).error is None
+    found = comparisons.compare(session, Side("m", "1"), Side("m", "2"), part="all")
+    assert {*found.left_out} >= {"mrr", "h_sibling", "h_subtree"}
+    assert {"error", "h_uniform"} <= {each.name for each in found.measures}
+    same = comparisons.compare(session, Side("m", "1"), Side("m", "1"), part="all")
+    assert same.left_out == []
+    assert "h_subtree" in {each.name for each in same.measures}
 
 
 def test_a_version_that_names_one_label_is_measured_on_sets(

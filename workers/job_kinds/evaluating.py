@@ -133,6 +133,7 @@ def _keep(
         "dataset_sha256": data.dataset.sha256,
         "version_sha256": version.sha256,
         "request": lease.request,
+        evaluations.NODES: None if labels.tree is None else labels.tree.sha256,
     }
     manifest[evaluations.MISTAKES] = _mistakes(data, outcomes)
     rows_sha256 = store.save_arrays(path, {"rows": data.rows, **outcomes.by_row()}, manifest)

@@ -3,7 +3,7 @@
 import { call, get } from "./api.js";
 import { labelSearch } from "./labelsearch.js";
 import { titled } from "./names.js";
-import { element, faults, number } from "./words.js";
+import { element, faults, number, percent } from "./words.js";
 
 const desk = document.getElementById("review");
 const title = document.getElementById("row-title");
@@ -36,7 +36,7 @@ let finished = false;
 let counted = 0;
 
 const ends = () => Date.now() + MINUTES * 60_000;
-const language = `language=${encodeURIComponent(navigator.language)}`;
+const language = `language=${encodeURIComponent(desk.dataset.language ?? navigator.language)}`;
 
 const inWords = (labels) => labels.map((label) => known.get(label)?.name ?? label).join(", ") || "no label";
 
@@ -87,10 +87,11 @@ function offer(row) {
   const buttons = listed.map((each, at) => {
     const facts = known.get(each.label);
     const path = facts?.path.length ? element("small", {}, facts.path.join(" › ")) : null;
+    const probable = typeof each.probability === "number" ? element("small", { class: "probability" }, percent(each.probability)) : null;
     const key = at < MOST_KEYS ? element("kbd", {}, String(at + 1)) : null;
     const shortcut = at < MOST_KEYS ? at + 1 : null;
-    const name = element("span", { class: "label" }, ...titled(each.label, each.name ?? facts?.name), path);
-    const button = element("button", { type: "button", value: each.label, "aria-keyshortcuts": shortcut, "aria-pressed": sets ? String(each.on) : null }, key, name);
+    const name = element("span", { class: "label" }, ...titled(each.label, facts?.name ?? each.name), path);
+    const button = element("button", { type: "button", value: each.label, "aria-keyshortcuts": shortcut, "aria-pressed": sets ? String(each.on) : null }, key, name, probable);
     button.addEventListener("click", (event) => {
       pick(row, at);
       if (sets && event.detail) reading.focus({ preventScroll: true });  // after a click Enter confirms, after Tab it switches
@@ -119,7 +120,7 @@ function pick(row, at) {
   each.on = !each.on;
   choices.children[at].firstElementChild.setAttribute("aria-pressed", String(each.on));
   count();
-  said.textContent = `${each.name ?? known.get(each.label)?.name ?? each.label}: ${each.on ? "on" : "off"}.`;
+  said.textContent = `${known.get(each.label)?.name ?? each.name ?? each.label}: ${each.on ? "on" : "off"}.`;
 }
 
 // A label that was searched for joins the set.
@@ -150,7 +151,7 @@ function show(row) {
   const cells = record.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, String(value))]);
   const others = row.opinions.filter((each) => each.labels).map((each) => element("li", {}, element("strong", {}, each.person), " ", inWords(each.labels), each.comment ? `: ${each.comment}` : ""));
   reading.replaceChildren(...(row.text ? [element("p", { class: "row-text" }, row.text)] : []), ...(cells.length ? [element("dl", { class: "facts" }, ...cells)] : []), ...(others.length ? [element("h3", {}, "Opinions"), element("ul", {}, ...others)] : []));
-  if (sets) row.choices ??= row.alternatives.map((each) => ({ label: each.label, name: each.name, on: each.predicted }));
+  if (sets) row.choices ??= row.alternatives.map((each) => ({ label: each.label, name: each.name, probability: each.probability, on: each.predicted }));
   offer(row);
   comment.value = row.comment ?? "";
   search.clear();

@@ -151,6 +151,14 @@ def test_what_is_asked_for_is_sent(run: Run, canned: Canned) -> None:
     }  # fmt: skip
 
 
+def test_measures_that_are_left_out_of_a_comparison_are_named(run: Run, canned: Canned) -> None:
+    assert "Not compared" not in run("compare", "topics", "3", "4")[1]
+    canned.answers.pop("GET /models/topics/compare")
+    canned.answer("GET /models/topics/compare", COMPARISON | {"left_out": ["mrr", "h_subtree"]})
+    shown = " ".join(run("compare", "topics", "3", "4")[1].split())
+    assert "Not compared, because the label tree has other nodes for one version: mrr, h_subtree" in shown
+
+
 def test_the_client_gives_what_the_commands_show(run: Run) -> None:
     with Client() as client:
         job = client.evaluate("topics", "papers", part="test").wait()

@@ -75,3 +75,12 @@ def test_the_command_line_says_what_is_certain(canned: Canned, command: Callable
     assert "Every C from 0.1 to 10 has a model within a gap of 0.95%." in shown
     assert "No C of this range has an optimum with fewer than 2 errors" in shown
     assert "For 50% of the range" in shown
+    assert "any C may" not in shown
+    nothing = path | {"bound": 0, "excluded": 0.0, "least_errors": [0, 2]}
+    canned.answers.clear()
+    canned.answer("GET /models/topics/versions/3/selection", {"trials": [], "members": [], "path": nothing})
+    shown = " ".join(command("models", "trials", "topics", "--version", "3")[1].split())
+    assert "With these gaps, the optimum of any C may have fewer errors on these rows." in shown
+    assert "An --every-c-eps below 0.01 decides more rows." in shown
+    assert "fewer than 0 errors" not in shown
+    assert "For 0%" not in shown

@@ -395,3 +395,32 @@ def test_labels_are_found_by_words_and_described_by_name(client: TestClient, mon
     problem(client.get("/api/v1/reviews/none/labels"), 404)
     assert client.delete("/api/v1/models/m").status_code in (200, 204)
     problem(client.get("/api/v1/reviews/q/labels"), 404)
+
+
+NAMED = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+@prefix : <http://example.org/t/> .
+:food a skos:Concept ; skos:prefLabel "Food"@en, "Ruoka"@fi .
+:bread a skos:Concept ; skos:broader :food ; skos:prefLabel "Bread"@en, "Leipä"@fi .
+:soup a skos:Concept ; skos:broader :food ; skos:prefLabel "Soups"@en, "Keitot"@fi .
+"""
+
+
+@pytest.mark.parametrize(("language", "names"), [("fi", ["Leipä", "Ruoka"]), (None, ["Bread", "Food"])])
+def test_names_and_paths_are_in_the_language_that_the_job_was_asked_for(
+    client: TestClient, language: str | None, names: list[str]
+) -> None:
+    client.post("/api/v1/hierarchies", params={"name": "voc", "format": "skos"}, content=NAMED.encode())
+    rows = [f"{text} {at}\t<http://example.org/t/{text}>" for at in range(8) for text in ("bread", "soup")]
+    upload(client, "jobs", "\n".join(rows) + "\n", "annif")
+    assert train(client, "jobs", "m", solver="node_svm", hierarchy="voc")["state"] == "succeeded"
+    more = {} if language is None else {"language": language}
+    made = client.post("/api/v1/reviews", json={"name": "q", "job": predicted(client, **more)}).json()
+    assert made["language"] == language
+    alternatives = client.get("/api/v1/reviews/q/rows").json()["rows"][0]["alternatives"]
+    assert {each["label"]: each["name"] for each in alternatives}["http://example.org/t/bread"] == names[0]
+    [found] = client.get("/api/v1/reviews/q/labels", params={"search": "lei"}).json()["labels"]
+    assert [found["name"], *found["path"]] == names
+    asked = {"search": "lei", "language": "en"}
+    assert client.get("/api/v1/reviews/q/labels", params=asked).json()["labels"][0]["path"] == ["Food"]
+    page = client.get("/reviews/q").text
+    assert ('data-language="fi"' in page) == (language == "fi")

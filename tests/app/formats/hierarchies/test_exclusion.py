@@ -69,6 +69,13 @@ def test_labels_are_excluded_by_name_group_and_state(tmp_path: Path, exclude: st
     assert found.retired[T + sorted(gone)[0]].names["en"]
 
 
+def test_deprecated_excludes_nothing_where_no_label_is(tmp_path: Path) -> None:
+    fresh = "\n".join(line for line in SKOS.splitlines() if "deprecated" not in line)
+    found = read(tmp_path, "deprecated", content=fresh)
+    assert short(found.tree.names) == ALL - {"stale"}
+    assert found.retired == {}
+
+
 def test_what_is_below_an_excluded_label_moves_up(tmp_path: Path) -> None:
     found = read(tmp_path, f"{T}craft,{T}top")
     assert (f"{T}craft", f"{T}bake") not in found.tree.edges
