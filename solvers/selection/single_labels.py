@@ -21,8 +21,10 @@ from solvers.selection.tasks import Choice, Scores
 from solvers.selection.temperature_scaling import TemperatureScaling
 from solvers.selection.unseen_labels import sure_factor, with_unseen
 
-# rows held out, of fewer of which the halves say too little of a calibration
+# rows held out, of fewer of which the parts say too little of a calibration
 FEWEST_ROWS = 20
+# of so many rows halves are enough; of fewer there are up to MOST_PARTS: without its errors a part looks quite sure
+MANY_ROWS, MOST_PARTS = 2000, 10
 
 
 class Calibrated(NamedTuple):
@@ -59,12 +61,13 @@ class Calibrated(NamedTuple):
         return self._replace(tempering=self.tempering._replace(scale=self.tempering.scale + float(np.log(factor))))
 
     def of_others(self, y: Ints32, stack: Sequence[Scores]) -> "list[tuple[Bools, Calibrated]]":
-        """Rows, and a calibration that is fitted to the others: by halves, if these are not too few."""
+        """Rows, and a calibration that is fitted to all others: by halves, or by more parts where rows are few."""
         if len(y) < FEWEST_ROWS:
             return [(np.ones(len(y), bool), self)]
         found = []
-        for side in (0, 1):
-            fitted_to = np.arange(len(y)) % 2 != side
+        n_parts = min(max(MANY_ROWS // len(y), 2), MOST_PARTS)
+        for part in range(n_parts):
+            fitted_to = np.arange(len(y)) % n_parts != part
             some, y_some = [scores[fitted_to] for scores in stack], y[fitted_to]
             found.append((~fitted_to, Calibrated.fit(fit_pool(some, y_some, self.pool.members), some, y_some)))
         return found
