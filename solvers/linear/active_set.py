@@ -84,10 +84,14 @@ def _newton(G: Floats, y: Ints32, rows: Ints, classes: Ints, g: Floats) -> Float
     own = y[rows]
     alike = (own[:, None] == own).astype(np.float64) + (classes[:, None] == classes)
     alike -= (own[:, None] == classes).astype(np.float64) + (classes[:, None] == own)
-    Q = G[np.ix_(rows, rows)] * alike
+    return ridged_solution(G[np.ix_(rows, rows)] * alike, g)
+
+
+def ridged_solution(Q: Floats, g: Floats) -> Floats:
+    """``Q^-1 g`` with the least of some ridges that makes Q definite, in place; zero where none does."""
     trace = max(float(np.trace(Q)), TINY)
     for ridge in RIDGES:
-        Q.flat[:: len(rows) + 1] += ridge * trace
+        Q.flat[:: len(g) + 1] += ridge * trace
         factor, failed = lapack.dpotrf(Q)
         if not failed:
             return np.asarray(lapack.dpotrs(factor, g)[0]).ravel()

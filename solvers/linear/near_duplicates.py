@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
+from solvers.linear.active_set import ridged_solution
 from solvers.linear.steps.absolute import Margins
 from solvers.linear.visits import Task
 from solvers.numerics.array_types import Array, Floats, Ints
 
 # rows that are looked at, also as a part of all, the least cosine of two in a group, and its most rows and variables
 MOST_ROWS, MOST_SHARE, LEAST_COSINE, LARGEST_GROUP, MOST_VARIABLES = 256, 1 / 16, 0.8, 8, 400
-MOST_STEPS, LEAST_GAIN, RIDGES, TINY = 60, 1e-9, (1e-12, 1e-9, 1e-6, 1e-3), float(np.finfo(np.float64).tiny)
+MOST_STEPS, LEAST_GAIN = 60, 1e-9
 
 
 class Group(NamedTuple):
@@ -141,10 +141,4 @@ def _newton(group: Group, rows: Ints, classes: Ints, gradient: Floats) -> Floats
     """The step to the optimum over the free variables alone, without their box; zero where rounding hides it."""
     k, signs = group.signs.shape[1], group.signs[rows, classes]
     Q = group.G[np.ix_(rows, rows)] * ((classes[:, None] == classes) - 1.0 / k) * (signs[:, None] * signs)
-    trace = max(float(np.trace(Q)), TINY)
-    for ridge in RIDGES:
-        Q.flat[:: len(rows) + 1] += ridge * trace
-        factor, failed = lapack.dpotrf(Q)
-        if not failed:
-            return np.asarray(lapack.dpotrs(factor, gradient)[0]).ravel()
-    return np.zeros_like(gradient)
+    return ridged_solution(Q, gradient)
