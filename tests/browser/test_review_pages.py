@@ -1,5 +1,6 @@
 """People decide the rows of a review queue in a real browser, by the keyboard alone and side by side."""
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -209,8 +210,34 @@ def test_names_come_first_and_whole_on_a_narrow_screen(
     page.locator("#choices .id").first.wait_for()
     name, code = choice.inner_text().split("\n")[:2]
     assert NAMES[code.strip()] == name.strip()
-    assert choice.bounding_box()["width"] > 100
-    assert choice.locator("small").first.bounding_box()["y"] > choice.bounding_box()["y"]
+    width, down = choice.evaluate(
+        "e => [e.getBoundingClientRect().width,"
+        " e.querySelector('small').getBoundingClientRect().y - e.getBoundingClientRect().y]"
+    )
+    assert width > 100
+    assert down > 0
+
+
+def test_names_that_come_late_leave_the_focus_where_it_is(
+    opened: Callable[..., Any], service: Service, make_queue: Callable[..., Any]
+) -> None:
+    make_queue("late", 6)
+    page = signed_in(opened(), service.url, service.key)
+    held: list[Any] = []
+    asked = re.compile(r"/reviews/\w+/labels\?")
+    page.route(asked, lambda route: held.append(route))
+    with page.expect_request(asked):
+        page.goto(f"{service.url}/reviews/late")
+    button = page.locator("#choices button").first
+    button.focus()
+    page.wait_for_function("() => document.activeElement.matches('#choices button')")
+    button.evaluate("e => { window.first = e; }")
+    while held:
+        held.pop().fulfill(
+            json={"labels": [{"label": button.get_attribute("value"), "name": "Late", "path": ["Above"]}]},
+        )
+    page.locator("#choices small", has_text="Above").wait_for()
+    assert page.evaluate("() => window.first === document.activeElement && window.first.textContent.includes('Late')")
 
 
 def test_two_people_in_two_browsers_meet_no_row_twice(

@@ -69,8 +69,17 @@ async function describe(rows) {
   if (!labels.length) return;
   const { labels: found } = await get(`${queue}/labels?limit=${labels.length}&${language}&${labels.map((label) => `label=${encodeURIComponent(label)}`).join("&")}`);
   found.forEach((each) => known.set(each.label, each));
-  if (current) offer(current);
+  // the buttons remain, and with them the focus and a click that has begun
+  for (const button of choices.querySelectorAll("button")) {
+    const facts = known.get(button.value);
+    const name = button.querySelector(".label");
+    const fresh = element("span", {}, ...named(button.value, facts?.name, facts?.path));
+    if (facts && fresh.innerHTML !== name.innerHTML) name.replaceChildren(...fresh.childNodes);
+  }
 }
+
+// The name of a label, its code, and the path that leads to it.
+const named = (label, name, path) => [...titled(label, name), path?.length ? element("small", {}, path.join(" › ")) : null];
 
 // The progress as the service shows it now.
 async function refresh() {
@@ -86,11 +95,10 @@ function offer(row) {
   const listed = sets ? row.choices : row.alternatives.slice(0, MOST_KEYS);
   const buttons = listed.map((each, at) => {
     const facts = known.get(each.label);
-    const path = facts?.path.length ? element("small", {}, facts.path.join(" › ")) : null;
     const probable = typeof each.probability === "number" ? element("small", { class: "probability" }, percent(each.probability)) : null;
     const key = at < MOST_KEYS ? element("kbd", {}, String(at + 1)) : null;
     const shortcut = at < MOST_KEYS ? at + 1 : null;
-    const name = element("span", { class: "label" }, ...titled(each.label, facts?.name ?? each.name), path);
+    const name = element("span", { class: "label" }, ...named(each.label, facts?.name ?? each.name, facts?.path));
     const button = element("button", { type: "button", value: each.label, "aria-keyshortcuts": shortcut, "aria-pressed": sets ? String(each.on) : null }, key, name, probable);
     button.addEventListener("click", (event) => {
       pick(row, at);
