@@ -73,7 +73,7 @@ def of_auto(asked: Sequence[str]) -> None:
         assert train.texts is not None
         assert test.texts is not None
         k = int(train.y.max()) + 1
-        features, X = TextFeatures.fit(list(train.texts), default_recipe("auto", k, "en"))
+        features, X = TextFeatures.fit(list(train.texts), default_recipe("auto", k))
         held_out = features.transform(list(test.texts))
         task = Problem.check(X, train.y, [str(c) for c in range(k)])
         expected = None

@@ -9,8 +9,8 @@ same rows. With `--characters` the terms of the other tables are lemmas and runs
 With `--editions` a fifth of the concepts, drawn at random, appear in a second edition of the vocabulary, and no
 training row has them; a model of the first edition adopts the second, beside a training with it.
 With `--large` a made-up thesaurus of 300,000 concepts with a million names learns from 100,000 texts.
-With `--annif`, the interpreter of an environment that has Annif with omikuji and simplemma, its backends are measured
-on the same rows.
+With `--annif`, the interpreter of an environment that has Annif with nn, omikuji and stwfsa, and simplemma, its
+backends are measured on the same rows.
 Each training has a process of its own, whose peak of memory includes the features of all rows.
 """
 
@@ -334,7 +334,7 @@ def bench(corpus: str, *, auto: bool, characters: bool) -> None:
     concepts, names = vocabulary(file, labels, language)
     recipe = TextRecipe(lemmas=(language,), char_ngrams=(3, 5) if characters else None)
     if auto:
-        recipe = default_recipe("auto", len(concepts), language, named=bool(names))
+        recipe = default_recipe("auto", len(concepts), (language,), named=bool(names))
     begun, block = time.process_time(), None
     texts, held_out = [text for text, _ in train], [text for text, _ in test]
     Y = targets(train, concepts)

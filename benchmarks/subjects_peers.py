@@ -1,7 +1,8 @@
 """Annif on a corpus of subjects: its backends by its command line, each with its defaults but for the analyzer.
 
 The vocabulary is a SKOS file of all concepts with their names, the first of which is the preferred one. Scores are
-those of ``annif index``, a hundred concepts a text.
+those of ``annif index``, a hundred concepts a text. A neural ensemble learns from a tenth of the rows, which its
+sources have not seen, and answers with sources that are trained on all rows.
 """
 
 import json
@@ -57,15 +58,15 @@ def peers(
     Parameters
     ----------
     python : str
-        The interpreter of an environment that has Annif with omikuji and simplemma.
+        The interpreter of an environment that has Annif with nn, omikuji and stwfsa, and simplemma.
     train, test : sequence of (text, URIs)
     concepts : sequence of str
         URIs.
     names : sequence of ConceptName
         Empty: nothing is matched.
     """
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
         (folder / "nltk").mkdir()
         train_sentences(python, [text for text, _ in train], folder / "nltk")
         vocabulary = folder / "vocabulary.ttl"
@@ -73,8 +74,11 @@ def peers(
         trained_on, asked = (
             documents(folder / file, rows) for file, rows in (("train.tsv", train), ("test.tsv", test))
         )
+        most = len(train) - len(train) // 10
+        nine, tenth = documents(folder / "nine.tsv", train[:most]), documents(folder / "tenth.tsv", train[most:])
         number = {concept: at for at, concept in enumerate(concepts)}
         annif = AnnifProject(python, folder, "vocabulary")
+        first = ("mllm", "bonsai") if names else ("tfidf", "bonsai")
         loaded = False
         for analyzer in (f"snowball({LANGUAGES[language]})", f"simplemma({language})"):
             backends = {"tfidf": ("tfidf", {}), "bonsai": ("omikuji", BONSAI), "parabel": ("omikuji", {})}
@@ -84,7 +88,15 @@ def peers(
             for at, weights in enumerate(mixed):
                 sources = {"sources": f"mllm:{weights}"}
                 sections.append(section(f"ensemble{at}", "ensemble", analyzer, language, sources))
-            (folder / "projects.cfg").write_text("\n\n".join(sections))
+            nines = {f"{key}-nine": backends[key] for key in first}
+            sections += [section(key, backend, analyzer, language, more) for key, (backend, more) in nines.items()]
+            neural = [
+                section("nn", "nn_ensemble", analyzer, language, {"sources": ",".join(some)}) for some in (nines, first)
+            ]
+            if names and not loaded:
+                backends["stwfsa"] = ("stwfsa", {})
+                sections.append(section("stwfsa", "stwfsa", analyzer, language, {}))
+            (folder / "projects.cfg").write_text("\n\n".join([*sections, neural[0]]))
             if not loaded:
                 annif.run(["load-vocab", "--force", "vocabulary", str(vocabulary)])
                 loaded = True
@@ -93,13 +105,22 @@ def peers(
                 began = _processor()
                 annif.run(["train", key, str(trained_on)])
                 seconds[key] = _processor() - began
-                yield [_asked(annif, key, f"Annif, {key}, {analyzer}", seconds[key], asked, len(test), number)]
+                name = f"Annif, {key}" if key == "stwfsa" else f"Annif, {key}, {analyzer}"
+                yield [_asked(annif, key, name, seconds[key], asked, len(test), number)]
             label = f"Annif, mllm and bonsai, {analyzer}"
             both = seconds.get("mllm", 0.0) + seconds["bonsai"]
             if mixed:
                 yield [
                     _asked(annif, f"ensemble{at}", label, both, asked, len(test), number) for at in range(len(mixed))
                 ]
+            began = _processor()
+            for key in nines:
+                annif.run(["train", key, str(nine)])
+            annif.run(["train", "nn", str(tenth)])
+            took = _processor() - began + sum(seconds[key] for key in first)
+            (folder / "projects.cfg").write_text("\n\n".join([*sections, neural[1]]))
+            label = f"Annif, neural ensemble of {' and '.join(first)}, {analyzer}"
+            yield [_asked(annif, "nn", label, took, asked, len(test), number)]
 
 
 def _asked(

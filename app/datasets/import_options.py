@@ -1,5 +1,7 @@
 """Import options: resolved and checked before the file is read."""
 
+from collections.abc import Collection
+
 from app.datasets.formats import FORMATS
 from app.datasets.recipe_schemas import TITLE_AND_BODY, TextRecipe, stem_language, stop_language
 from app.datasets.schemas import ImportOptions
@@ -87,6 +89,28 @@ _LEAST_SHARE = 0.05
 def main_language(statistics: DatasetStatistics) -> str | None:
     """The language of most texts, as a tag; None if it is not known."""
     return statistics.languages.shares[0].language if statistics.languages and statistics.languages.shares else None
+
+
+def languages_of_names(statistics: DatasetStatistics, named: Collection[str]) -> tuple[str, ...]:
+    """The languages in which names are sought in texts: that of most texts, and others that texts and names have.
+
+    Parameters
+    ----------
+    statistics : DatasetStatistics
+    named : collection of str
+        The languages of the names, as tags.
+
+    Returns
+    -------
+    tuple of str
+        The language of most texts first; others only if a twentieth of the texts is in them. Empty if it is not known.
+    """
+    main = main_language(statistics)
+    if main is None or statistics.languages is None:
+        return ()
+    bases = {tag.partition("-")[0].lower() for tag in named}
+    others = (each for each in statistics.languages.shares if each.share >= _LEAST_SHARE and each.language in bases)
+    return tuple(dict.fromkeys((main, *(each.language for each in others))))
 
 
 def with_language(recipe: TextRecipe, statistics: DatasetStatistics, pointer: str = "/text") -> TextRecipe:

@@ -1,6 +1,6 @@
 """Schemas of recipes: how texts and tables become features."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Self, TypeVar, cast, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
@@ -310,8 +310,9 @@ class TextRecipe(BaseModel):
         default={},
         description="Weights of text columns, by name, and options that differ in them. Each column's terms "
         "are then weighted on their own. Rows with one text have the columns title and body: the title is the first "
-        "line, or what precedes ' ¤ ' in Annif's corpora. auto compares the joined text with weights 0.5, 1 and 2 of "
-        "the shortest column on some of the training rows, and keeps the joined text unless another is clearly better. "
+        "line, or what precedes ' ¤ ' in Annif's corpora. auto compares the joined text with weights 0.5, 0.7, 1 and 2 "
+        "of the shortest column on some of the training rows, and keeps the joined text unless another is clearly "
+        "better. "
         "Default: auto for auto and subjects, unless it would make a model read records in place of texts; otherwise "
         "the columns are joined into one text.",
     )
@@ -399,17 +400,20 @@ _MOST_WEIGHTS, _MOST_TERMS, _FEW_TERMS = 200_000_000, 200_000, 20_000
 
 
 def default_recipe(
-    solver: str, n_labels: int, language: str | None = None, *, named: bool = False, fields: bool = False
+    solver: str, n_labels: int, languages: Sequence[str] = (), *, named: bool = False, fields: bool = False
 ) -> TextRecipe:
-    """The default recipe of a job on texts in a language.
+    """The default recipe of a job on texts in some languages, the main one first.
 
-    Names of concepts (``named``) are found by lemmas, where there is a dictionary of the language. Weights of text
-    columns (``fields``) are chosen by the methods that look for good answers.
+    Names of concepts (``named``) are found by lemmas of the languages that have a dictionary, if the main one has.
+    Weights of text columns (``fields``) are chosen by the methods that look for good answers.
 
     Along with words, pairs of words and runs of three characters lower the error more than the choice of the machine
     does. Of more terms those are dropped that are the rarest.
     """
-    lemmas = (cast(Lemmas, language),) if named and language in get_args(Lemmas) else ()
+    known = get_args(Lemmas)
+    lemmas = tuple(cast(Lemmas, each) for each in languages if each in known) if named else ()
+    if lemmas[:1] != tuple(languages[:1]):
+        lemmas = ()  # names in all languages are found, as they are written
     weights: Literal["auto"] | dict[str, FieldRecipe] = "auto" if fields and solver in ("auto", "subjects") else {}
     if solver != "auto":
         return TextRecipe(lemmas=lemmas, fields=weights)

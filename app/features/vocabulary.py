@@ -41,7 +41,8 @@ class Vocabulary:
     ) -> None:
         self.names = {concept: tuple(some) for concept, some in names.items()}
         self.language = language
-        self.recipe = recipe or default_recipe("subjects", len(self.names), language, named=True)
+        languages = () if language is None else (language,)
+        self.recipe = recipe or default_recipe("subjects", len(self.names), languages, named=True)
 
     @classmethod
     def read(

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.datasets import kernel_values
 from app.datasets import versions as dataset_versions
-from app.datasets.import_options import main_language, with_language
+from app.datasets.import_options import languages_of_names, with_language
 from app.datasets.number_scaling import DefaultScaling, default_scaling
 from app.datasets.recipe_schemas import ColumnRecipe, TextRecipe, default_recipe
 from app.datasets.rows import class_counts, version_statistics
@@ -68,10 +68,16 @@ class Resolved:
         return default_recipe(
             self.solver.name,
             max(len(self.counts.labels), 0 if self.hierarchy is None else self.hierarchy.n_nodes),
-            main_language(self.statistics),
+            self.languages_of_names,
             named=self.takes_names(self.solver),
             fields=self.dataset.kind == "table" or self._n_text_columns < 2,
         )
+
+    @property
+    def languages_of_names(self) -> tuple[str, ...]:
+        """The languages in which names of the hierarchy's labels are sought in texts, the main one first."""
+        report = None if self.hierarchy is None else self.hierarchy.report
+        return languages_of_names(self.statistics, (report or {}).get("languages") or {})
 
     def takes_names(self, solver: Solver[Any]) -> bool:
         """Whether a solver has a use for the names of the hierarchy's labels."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import orjson
 from sqlalchemy.orm import Session
 
-from app.datasets.import_options import main_language, with_language
+from app.datasets.import_options import with_language
 from app.datasets.recipe_schemas import TextRecipe, default_recipe
 from app.errors import MAX_ITEMS, InvalidInput, Item
 from app.jobs.request_schemas import TuneRequest
@@ -101,9 +101,9 @@ def _recipes(request: TuneRequest, resolved: Resolved) -> list[TextRecipe] | Non
     n_nodes = 0 if resolved.hierarchy is None else resolved.hierarchy.n_nodes
     # trials are compared on the same features
     solver = "auto" if any(each.solver == "auto" for each in request.space) else request.space[0].solver
-    n_labels, language = max(len(resolved.counts.labels), n_nodes), main_language(resolved.statistics)
+    n_labels = max(len(resolved.counts.labels), n_nodes)
     named = any(resolved.takes_names(registry.make(each, {})) for each in {each.solver for each in request.space})
-    return [default_recipe(solver, n_labels, language, named=named)]
+    return [default_recipe(solver, n_labels, resolved.languages_of_names, named=named)]
 
 
 def _check(session: Session, request: TuneRequest, every: list[Settings]) -> tuple[Resolved | None, list[Item]]:

@@ -13,6 +13,7 @@ from solvers.linear.layouts.dense_simd import DenseRows
 from solvers.linear.visits import Task
 from solvers.numerics import coefficients
 from solvers.numerics.array_types import Floats
+from solvers.numerics.row_products import gram
 
 PRECISE_BELOW = 1e-4
 # proximal steps: from which epoch on, and, of larger tolerances, at a gap above how many of them
@@ -60,7 +61,7 @@ class NewtonSteps:
         """Take steps; the weights are those that the dual variables make."""
         rows = task.rows
         X = rows.data if isinstance(rows, DenseRows) else sp.csr_matrix((rows.data, rows.indices, rows.indptr))
-        G = X @ X.T if isinstance(X, np.ndarray) else (X @ X.T).toarray()
+        G = X @ X.T if isinstance(X, np.ndarray) else gram(X)
         alpha = coefficients.duals(run.duals, task.n_classes)
         _enter(active_set.ascend(G, task.y, _bounds(task), alpha, self.params.tol), task, run, self.largest)
 

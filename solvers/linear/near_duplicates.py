@@ -22,6 +22,7 @@ from solvers.linear.active_set import ridged_solution
 from solvers.linear.steps.absolute import Margins
 from solvers.linear.visits import Task
 from solvers.numerics.array_types import Array, Floats, Ints
+from solvers.numerics.row_products import gram
 
 # rows that are looked at, also as a part of all, the least cosine of two in a group, and its most rows and variables
 MOST_ROWS, MOST_SHARE, LEAST_COSINE, LARGEST_GROUP, MOST_VARIABLES = 256, 1 / 16, 0.8, 8, 400
@@ -63,7 +64,7 @@ def ascend(task: Task, margins: Margins, W: Array, alpha: Array, gains: Floats) 
     some = np.sort(some[np.argsort(-gains[some], kind="stable")[:n]])
     rows = task.rows
     X = sp.csr_matrix((rows.data, rows.indices, rows.indptr), shape=(len(task.y), len(W)))[some].astype(np.float64)
-    G = (X @ X.T).toarray()
+    G = gram(X)
     # threads gain nothing on such sizes, wait for each other where processors are few, and would change bits
     with threadpool_limits(1, "blas"):
         found = groups(G, task.y[some], most)

@@ -225,8 +225,6 @@ class Auto(Solver[AutoParams]):
         params, prepared = self.params, self._prepared(problem)
         usual, given = prepared.usual, params.candidates
         named = self.takes_names(sets=problem.labels is not None, named=problem.names is not None)
-        # the ranker of concepts needs a tree
-        named &= problem.taxonomy is None or problem.taxonomy.is_tree
         families = default_families(usual, named=named) if given is None else families_of(given)
         check_families(usual, families)
         folds = folds_of(usual, params.folds, params.held_out, self.seed)

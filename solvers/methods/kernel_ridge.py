@@ -23,8 +23,9 @@ from solvers.kernel_svm.kernel_function import KernelFunction, scale_of, square_
 from solvers.kernel_svm.kernel_model import KernelModel
 from solvers.numerics import cholesky
 from solvers.numerics.array_types import Floats
+from solvers.numerics.row_products import gram
 
-# rows of the kernel matrix made at once, and products after which a solution is asked whether to stop
+# rows whose kernel values are made at once, and products after which a solution is asked whether to stop
 _ROWS, _PRODUCTS = 512, 1 << 34
 
 
@@ -106,11 +107,11 @@ class KernelRidge(Solver[KernelRidgeParams]):
 
         ``(S K S + I / C) b = S (s - m)`` and ``a = S b``.
         """
-        X, squares, function = problem.X, square_lengths(problem.X), self._function(problem)
-        A, XT = np.empty((len(squares), len(squares))), problem.X.T.tocsr()
+        squares, function = square_lengths(problem.X), self._function(problem)
+        A = gram(problem.X)
         for begin in range(0, len(A), _ROWS):
             rows = slice(begin, begin + _ROWS)
-            A[rows] = function.of_products((X[rows] @ XT).toarray(), squares[rows], squares)
+            A[rows] = function.of_products(A[rows], squares[rows], squares)
             A[rows] *= roots[rows] * roots.T
         A[np.diag_indices_from(A)] += 1.0 / self.params.C
         # symmetric: the transpose is in the order that LAPACK overwrites

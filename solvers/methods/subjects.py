@@ -118,7 +118,7 @@ class Subjects(Solver[SubjectsParams]):
         r"\log\bigl(1 + \sum_{z \in N_i} e^{w^\top (\phi_{iz} - \phi_{iy})}\bigr)"
     )
     paper = "Medelyan 2009; Suominen, Inkinen and Lehtinen 2022; Weston and Watkins 1998"
-    handles = Handles(flat=False, tree=True, multilabel=True)
+    handles = Handles(flat=False, tree=True, multilabel=True, graph=True)
     uses_names = True
     Params = SubjectsParams
     # what was made last, and of which problem
@@ -213,7 +213,7 @@ class Subjects(Solver[SubjectsParams]):
             yield _LEARNT_SHARE * len(machines) / len(chosen)
         counts = Counts.from_labels(Y, names.named(matches), fold)
         n_best = min(_MOST_BEST, len(learnt))
-        candidates = Candidates(learnt, problem.tree.parent, sp.csr_matrix(names.alike[learnt]), n_best, _MOST_ALIKE)
+        candidates = Candidates(learnt, problem.tree.parents, sp.csr_matrix(names.alike[learnt]), n_best, _MOST_ALIKE)
         numbers, true, begin, missed, others = yield from self._pairs(candidates, machines, matches, counts, Y, fold)
         kept = _chosen(numbers, true, begin, self.params.n_candidates)
         sizes = np.add.reduceat(kept.astype(np.int64), begin[:-1])

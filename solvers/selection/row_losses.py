@@ -15,6 +15,7 @@ from solvers.core.problem import Problem
 from solvers.labels.label_sets import own_labels
 from solvers.metrics.ranking import places
 from solvers.numerics.array_types import Floats, Ints
+from solvers.numerics.row_products import gram
 from solvers.selection.held_out import thinned
 from solvers.selection.pooling import fit_temperature, log_softmax
 
@@ -56,7 +57,7 @@ def row_losses(problem: Problem) -> Floats:
         ``1 - nDCG@10`` of the rows' own labels where rows have sets of labels; else the log loss, in nats.
     """
     X, Y = problem.of_terms.X, _targets(problem)
-    K = (X @ X.T).toarray()
+    K = gram(X)
     mu = float(np.trace(K)) / len(K) or 1.0
     K[np.diag_indices_from(K)] += mu
     P = np.linalg.inv(K)

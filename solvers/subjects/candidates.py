@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.labels.name_block import MATCH_COLUMNS, N_COLUMNS
+from solvers.labels.tree_paths import Adjacency
 
 Ints = NDArray[np.int64]
 Floats32 = NDArray[np.float32]
@@ -119,8 +120,8 @@ class Candidates:
     ----------
     learnt : int64 array, shape (n_learnt,)
         The concepts that the machine scores, ascending.
-    parent : int32 array, shape (n_concepts,)
-        Of the label tree, -1 below the root.
+    parents : Adjacency
+        Of the label tree or graph.
     alike : csr_matrix, shape (n_learnt, n_concepts)
         The concepts whose names are like the name of a learnt one.
     n_best : int
@@ -130,7 +131,7 @@ class Candidates:
     """
 
     learnt: Ints
-    parent: NDArray[np.int32]
+    parents: Adjacency
     alike: sp.csr_matrix
     n_best: int
     n_alike: int
@@ -154,7 +155,7 @@ class Candidates:
         """
         has, names, both = counts
         first = scores[0]
-        k = len(self.parent)
+        k = len(self.parents.start) - 1
         log_words = float(match_values[-1]) if len(match_columns) and match_columns[-1] == N_COLUMNS * k else 0.0
         in_block = match_columns < N_COLUMNS * k
         owner, column = np.divmod(match_columns[in_block].astype(np.int64), N_COLUMNS)
@@ -211,13 +212,18 @@ class Candidates:
         return near, np.bincount(of, gains).astype(np.float32)
 
     def _family(self, concepts: Ints, scores: Floats32, x: Floats32) -> None:
-        """The scores of the concept above a candidate, and the best below it among the candidates."""
-        above = self.parent[concepts]
+        """The best score among the concepts above a candidate, and the best below it among the candidates."""
+        start, nodes = self.parents
+        n_above = np.diff(start)[concepts]
+        child, first = np.repeat(np.arange(len(concepts)), n_above), np.cumsum(n_above) - n_above
+        above = nodes[np.arange(len(child)) - first[child] + start[concepts][child]]
         place = np.searchsorted(self.learnt, above)
         place[place == len(self.learnt)] = 0
-        there = (above >= 0) & (self.learnt[place] == above)
-        x[there, _PARENT] = scores[place[there]]
+        there = self.learnt[place] == above
+        best = np.full(len(concepts), -np.inf, np.float32)
+        np.maximum.at(best, child[there], scores[place[there]])
+        x[:, _PARENT] = np.where(best > -np.inf, best, 0.0)
         at = np.searchsorted(concepts, above)
         at[at == len(concepts)] = 0
-        among = (above >= 0) & (concepts[at] == above)
-        np.maximum.at(x[:, _CHILDREN], at[among], x[among, _SCORE])
+        among = concepts[at] == above
+        np.maximum.at(x[:, _CHILDREN], at[among], x[child[among], _SCORE])

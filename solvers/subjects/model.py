@@ -85,7 +85,7 @@ class SubjectModel(ClosedSetModel):
         return (self._totals[0] > 0).astype(np.int64)
 
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
-        """Log-odds of the concepts and, along a tree, of what is above them: float64, shape (n_samples, n_classes)."""
+        """Log-odds of the concepts and of what is above them: float64, shape (n_samples, n_classes)."""
         return self._closed(self._own(X))
 
     def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
@@ -112,20 +112,20 @@ class SubjectModel(ClosedSetModel):
         """Log-odds above the least of the set with the largest expected F1; never rising on the way down."""
         given = np.asarray(scores, np.float64)
         found = np.empty_like(given)
-        parent = self.tree.parent
-        below_root = np.flatnonzero(parent >= 0)
+        start, above = self.tree.parents
+        below = np.repeat(np.arange(len(start) - 1), np.diff(start))
         for k, row in enumerate(given):
             # those that have their log-odds from no concept below them
             highest = np.full(len(row), -np.inf)
-            np.maximum.at(highest, parent[below_root], row[below_root])
+            np.maximum.at(highest, above, row[below])
             some = np.sort(row[row > highest])[::-1][:101]
             size = set_size(expit(some), self.calibration.kappa, self.calibration.nothing)
             if size == 0:
                 found[k] = row - some[0] - 1e-9
             else:
                 # halfway to the first that is left out; equal ones come together
-                below = some[some < some[size - 1]]
-                found[k] = row - (some[size - 1] + (below[0] if len(below) else some[size - 1] - 2.0)) / 2.0
+                worse = some[some < some[size - 1]]
+                found[k] = row - (some[size - 1] + (worse[0] if len(worse) else some[size - 1] - 2.0)) / 2.0
         return found
 
     def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
@@ -179,7 +179,7 @@ class SubjectModel(ClosedSetModel):
         learnt, of = np.unique(places[kept], return_inverse=True)
         sources = [scorer.merged(kept, of) for scorer in self.sources]
         n_best, n_alike = min(self.candidates.n_best, len(learnt)), self.candidates.n_alike
-        candidates = Candidates(learnt, tree.parent, sp.csr_matrix(names.alike[learnt]), n_best, n_alike)
+        candidates = Candidates(learnt, tree.parents, sp.csr_matrix(names.alike[learnt]), n_best, n_alike)
         n_features = names.first + N_COLUMNS * names.n_concepts + 1
         kept_parts = self.basis, self.w, self.calibration
         model = SubjectModel(tree, n_features, names, sources, candidates, counts, *kept_parts)
@@ -242,13 +242,12 @@ class SubjectModel(ClosedSetModel):
         if self.set_reliability is not None:
             parts["set_reliability"] = self.set_reliability.arrays()
         own: dict[str, Array] = {
-            "parent": self.tree.parent,
             "learnt": chosen.learnt,
             "sources": np.array([scorer.kind for scorer in self.sources]),
             "w": self.w,
             "sizes": sizes,
         }
-        return dict(Parts(parts)) | own
+        return dict(Parts(parts)) | stored_arrays.of_tree(self.tree) | own
 
     @classmethod
     def from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> SubjectModel:
@@ -259,7 +258,7 @@ class SubjectModel(ClosedSetModel):
 
     @classmethod
     def _from_arrays(cls, classes: tuple[str, ...], n_features: int, arrays: Mapping[str, Array]) -> SubjectModel:
-        tree = stored_arrays.tree(classes, np.asarray(arrays["parent"]))
+        tree = stored_arrays.graph(classes, arrays)
         names = NameBlock.from_arrays(part_of(arrays, "names"))
         learnt = np.asarray(arrays["learnt"])
         stored_arrays.require_ascending("learnt", learnt, tree.n_nodes)
@@ -289,7 +288,7 @@ class SubjectModel(ClosedSetModel):
         _require("counts.both", bool((counts.both <= np.minimum(counts.has, counts.names)).all()))
         for each in (slope, offset, floor):
             _require("calibration", each.shape == (2,))
-        candidates = Candidates(learnt, tree.parent, alike, n_best, n_alike)
+        candidates = Candidates(learnt, tree.parents, alike, n_best, n_alike)
         model = cls(tree, n_features, names, sources, candidates, counts, basis, w, calibration)
         held_out = part_of(arrays, "set_reliability")
         model.set_reliability = SetReliability.from_arrays(held_out) if held_out else None

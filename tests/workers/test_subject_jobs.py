@@ -14,6 +14,7 @@ from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluateRequest
 from app.exports import archive_imports, archives
 from app.exports.model_cards import model_card
+from app.features.named_text import NamedTextFeatures
 from app.formats.hierarchies.vocabulary import Label, Vocabulary
 from app.hierarchies import service as hierarchies
 from app.jobs import service as jobs
@@ -194,6 +195,27 @@ def test_names_are_found_in_the_columns_of_records(
     adopted = ModelCache(database, 1 << 30).get(("default", "m", None, None))
     found = predict(adopted, {"instances": [{"record": record | {"title": "Felting"}}]}, 100)["predictions"][0]
     assert found["top"][0]["label"] == "u:felting"
+
+
+@on_sqlite
+def test_names_are_found_in_each_language_that_many_texts_are_in(
+    database: sessionmaker[Session], dataset: Callable[..., str]
+) -> None:
+    rows = [json.loads(line) for line in _rows().splitlines()]
+    for row in rows[::6]:
+        number = row["text"].rpartition(" ")[2]
+        row["text"] = f"Die Werkstatt ist wegen der Ferien bis zum Herbst geschlossen, und zwar am Tag {number}"
+    dataset("\n".join(json.dumps(row) for row in rows), "crafts", "jsonl")
+    german = {"glazing": "Glasuren", "tanning": "Gerberei"}
+    labels = {f"u:{name}": Label(names={"en": name, "de": german.get(name, name), "fr": "cuir"}) for name in NAMES}
+    with database() as session:
+        hierarchies.register(session, "tree", "skos", Vocabulary(Taxonomy.from_edges(EDGES), labels, {}, []))
+        _train(session, "subjects")
+    loaded = ModelCache(database, 1 << 30).get(("default", "m", None, None))
+    for text, first in (("Die Glasur des Tellers", "u:glazing"), ("About tanning", "u:tanning")):
+        assert _ask(loaded, text)["predictions"][0]["top"][0]["label"] == first
+    assert isinstance(loaded.features, NamedTextFeatures)
+    assert loaded.features.text_recipe.lemmas == ("en", "de")
 
 
 @pytest.mark.parametrize("solver", ["subjects", pytest.param("auto", marks=pytest.mark.slow)])

@@ -111,13 +111,17 @@ def featured(
 
 
 def names_of_nodes(tree: Taxonomy, known: VersionLabels, recipe: TextRecipe) -> tuple[list[ConceptName], list[str]]:
-    """The names of the tree's nodes in the recipe's languages, and how each node is called in explanations."""
+    """The names of the tree's nodes in the recipe's languages, and how each node is called in explanations.
+
+    A recipe with lemmas of several languages has these; one that names no language has all.
+    """
     names, shown = list[ConceptName](), list(tree.names)
     for language, own in reversed(recipes_by_language(recipe).items()):
         if language == OTHER_LANGUAGE:
             continue  # such texts are in a language without names
+        sought = own.lemmas if own.language is None and len(own.lemmas) > 1 else (own.text_language,)
         for node, label in enumerate(tree.names):
-            found = known.names(label, own.text_language)
+            found = list(dict.fromkeys(name for each in sought for name in known.names(label, each)))
             names += [ConceptName(node, name, language) for name in found]
             shown[node] = found[0] if found else shown[node]
     return names, shown

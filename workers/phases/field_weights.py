@@ -17,7 +17,7 @@ from solvers.core.problem import Problem
 from solvers.selection.row_losses import FEWEST_ROWS, Gain, gain, row_losses, some_rows
 from workers.phases.splitting import Rows
 
-WEIGHTS = (0.5, 1.0, 2.0)
+WEIGHTS = (0.5, 0.7, 1.0, 2.0)
 # of rows without text columns: the share that must have a title
 _FEWEST_TITLES = 0.5
 _log = structlog.get_logger("polymargin.worker")
@@ -47,9 +47,9 @@ class FieldChoice(NamedTuple):
 def with_chosen_fields(corpus: Corpus, rows: Rows, recipe: TextRecipe) -> tuple[TextRecipe, dict[str, float]]:
     """The recipe with chosen weights of fields in the place of auto, and the report of that.
 
-    The shortest column weighs 0.5, 1 or 2 and all others 1, or all are joined into one text; one text has a title and a
-    body, if half of the rows have both. The joined text stays unless the best of the others has a loss that is lower by
-    two standard errors. Columns other than texts are left aside.
+    The shortest column weighs 0.5, 0.7, 1 or 2 and all others 1, or all are joined into one text; one text has a title
+    and a body, if half of the rows have both. The joined text stays unless the best of the others has a loss that is
+    lower by two standard errors. Columns other than texts are left aside.
 
     Raises
     ------

@@ -20,6 +20,7 @@ from numba import njit
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import Array, Bools, Floats, Ints
 from solvers.numerics.lazy_arrays import Parts, part_of
+from solvers.numerics.row_products import gram
 from solvers.subjects.sources.source import Floats32, Learnt, Task
 
 N_NEAREST = 50
@@ -67,7 +68,7 @@ class NeighbourScorer:
         _, nearest = self._nearest(terms, None)
         near = self.X[nearest[0]]
         labels = np.asarray(self.Y[nearest[0]][:, [concept]].toarray(), np.float64).ravel()
-        K = np.asarray((near @ near.T).toarray(), np.float64) + np.diag(self.ridge[nearest[0]].astype(np.float64))
+        K = gram(near) + np.diag(self.ridge[nearest[0]].astype(np.float64))
         weights = near[:, terms.indices].T @ np.linalg.solve(K, labels)
         return np.asarray(weights * terms.data)
 

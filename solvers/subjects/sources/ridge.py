@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from solvers.core.problem import ProblemError
 from solvers.numerics import cholesky
+from solvers.numerics.row_products import gram
 
 Floats32 = NDArray[np.float32]
 
@@ -60,9 +61,7 @@ def fit(
 def _inverse(X: sp.csr_matrix, ridge: NDArray[np.float64]) -> NDArray[np.floating]:
     n = X.shape[0]
     dtype = np.float64 if n <= _MOST_DOUBLE else np.float32
-    G, turned = np.empty((n, n), dtype, order="F"), X.T.tocsc()
-    for begin in range(0, n, _ROWS):
-        G[:, begin : begin + _ROWS] = (X @ turned[:, begin : begin + _ROWS]).toarray()
+    G = gram(X, dtype).T  # symmetric, in the order that LAPACK overwrites
     G[np.diag_indices(n)] += ridge.astype(dtype)
     _factorize(G)
     cholesky.invert(G)

@@ -226,7 +226,7 @@ def test_auto_weighs_a_title_that_says_the_label_and_joins_one_that_says_nothing
         report = version["report"]
         if name == "titled":
             assert report["fields_gain"] > 2 * report["fields_gain_error"] > 0
-            assert report["field_weight.title"] in (0.5, 1.0, 2.0)
+            assert report["field_weight.title"] in (0.5, 0.7, 1.0, 2.0)
             assert report["field_weight.body"] == 1.0
         else:
             assert report["fields_gain"] <= 2 * report["fields_gain_error"]
@@ -372,7 +372,7 @@ def test_titles_of_texts_weigh_what_training_rows_decide_by_default(client: Test
     assert job["state"] == "succeeded", job["error"]
     report = client.get("/api/v1/models/m/versions/1").json()["report"]
     # by characters, too, nearly each row is answered rightly in any case
-    assert "fields_gain" in report if solver == "auto" else report["field_weight.title"] in (0.5, 1.0, 2.0)
+    assert "fields_gain" in report if solver == "auto" else report["field_weight.title"] in (0.5, 0.7, 1.0, 2.0)
     found = answers(client, "m", {"instances": [{"text": text} for text in texts[:9]], "explain": 3})
     right = [row["label"] for row in TITLED[:9]]
     assert [each["labels"][0]["label"] for each in found["predictions"]] == right

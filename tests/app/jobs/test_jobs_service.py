@@ -156,9 +156,11 @@ def test_the_more_labels_the_fewer_terms(n_labels: int, most: int) -> None:
 
 def test_names_are_found_by_lemmas_where_there_is_a_dictionary() -> None:
     for solver in ("auto", "subjects"):
-        assert default_recipe(solver, 10, "fi", named=True).lemmas == ("fi",)
-        assert default_recipe(solver, 10, "xh", named=True).lemmas == ()
-        assert default_recipe(solver, 10, "fi").lemmas == ()
+        assert default_recipe(solver, 10, ("fi",), named=True).lemmas == ("fi",)
+        assert default_recipe(solver, 10, ("xh",), named=True).lemmas == ()
+        assert default_recipe(solver, 10, ("fi",)).lemmas == ()
+        assert default_recipe(solver, 10, ("en", "de", "xh"), named=True).lemmas == ("en", "de")
+        assert default_recipe(solver, 10, ("xh", "en"), named=True).lemmas == ()
 
 
 def test_a_job_whose_dual_variables_exceed_the_memory_allowed_is_refused_with_an_estimate(

@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_subjects import WORDS, corpus
+from test_subjects import CONCEPTS, WORDS, corpus
 
 from solvers.core.base import ParamsError
 from solvers.core.memory import allowing
@@ -68,6 +68,17 @@ def test_the_ranker_of_all_concepts_wins_by_names_and_is_the_model(named: Proble
     other = alone.model(named, last_of(alone.steps(named)).state)
     for name, array in other.arrays().items():
         np.testing.assert_array_equal(model.arrays()[name], array, err_msg=name)
+
+
+def test_it_is_tried_where_concepts_have_several_parents() -> None:
+    edges = [("root", f"g{g}") for g in range(4)]
+    edges += [(f"g{(at + more) % 4}", concept) for at, concept in enumerate(CONCEPTS) for more in (0, 1)]
+    problem = corpus(tree=Taxonomy.from_graph(edges))
+    solver = make("auto", {"measure": "ndcg"}, seed=1)
+    last = last_of(solver.steps(problem))
+    trials = solver.model(problem, last.state).record["trials"]
+    assert trials[0]["solver"] == "subjects"
+    assert {trial["solver"] for trial in trials} > {"subjects"}
 
 
 def test_others_see_no_names(named: Problem, bare: Problem) -> None:

@@ -12,6 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
+from solvers.labels.label_sets import closed
 from solvers.labels.name_block import N_COLUMNS, NameBlock
 from solvers.labels.taxonomy import Taxonomy
 from solvers.methods import subjects
@@ -127,16 +128,21 @@ def test_sets_are_empty_only_as_rows_for_training_are() -> None:
 WORDS = [f"w{number}" for number in range(60)]
 
 
-def corpus(n: int = 160, seed: int = 0) -> Problem:
+CONCEPTS = [f"c{c:02}" for c in range(20)]
+
+
+def corpus(n: int = 160, seed: int = 0, tree: Taxonomy | None = None) -> Problem:
     """Texts of random words; a row has the concepts two of whose three words it has. The last third have no row."""
     rng = np.random.default_rng(seed)
-    k, n_trained = 20, 14
-    lexicon = Lexicon.build(Name(c, WORDS[3 * c : 3 * c + 2]) for c in range(k))
-    rows = MatchRows(lexicon, k)
-    texts, labels = [], np.zeros((n, k), bool)
+    k, n_trained = len(CONCEPTS), 14
+    tree = tree or Taxonomy.flat(CONCEPTS)
+    nodes = tree.find(CONCEPTS)
+    lexicon = Lexicon.build(Name(int(nodes[c]), WORDS[3 * c : 3 * c + 2]) for c in range(k))
+    rows = MatchRows(lexicon, tree.n_nodes)
+    texts, labels = [], np.zeros((n, tree.n_nodes), bool)
     for i in range(n):
         own = rng.choice(n_trained if i < 120 else k, 2, replace=False)
-        labels[i, own] = True
+        labels[i, nodes[own]] = True
         words = [WORDS[3 * c + j] for c in own for j in (0, 1)] + list(rng.choice(WORDS[2::3], 6))
         texts.append(words)
     terms = sp.csr_matrix(np.array([[words.count(word) for word in WORDS] for words in texts], float))
@@ -146,12 +152,12 @@ def corpus(n: int = 160, seed: int = 0) -> Problem:
         place = np.arange(len(words), dtype=np.int32)
         matches = lexicon.match(numbers, place // 2, np.zeros(len(words), bool), place)
         found.append(rows.row(matches, len(words), 2))
-    width = N_COLUMNS * k + 1
+    width = N_COLUMNS * tree.n_nodes + 1
     names = sp.vstack([sp.csr_matrix((v, c, [0, len(c)]), shape=(1, width)) for c, v in found])
     X = sp.csr_matrix(sp.hstack([terms, names]))
-    tree = Taxonomy.flat([f"c{c:02}" for c in range(k)])
-    problem = Problem.check_sets(X, labels, tree)
-    return replace(problem, names=NameBlock(len(WORDS), k, alike_names(lexicon, k)))
+    sets, _ = closed(tree, sp.csr_matrix(labels).indptr, sp.csr_matrix(labels).indices)
+    problem = Problem.check_sets(X, sets, tree)
+    return replace(problem, names=NameBlock(len(WORDS), tree.n_nodes, alike_names(lexicon, tree.n_nodes)))
 
 
 def trained(problem: Problem, **params: float):  # type: ignore[no-untyped-def]
@@ -259,6 +265,29 @@ def test_a_stored_model_answers_the_same_and_explanations_add_up(training: Probl
             scores = model.score_one(row.indices, row.data)
             lead = scores[best] - (0 if rival is None else scores[rival])
             assert parts.parts.sum() + parts.intercept == pytest.approx(lead, abs=1e-4)
+
+
+def test_concepts_with_several_parents_are_found_and_sets_have_all_of_these(tmp_path: Path) -> None:
+    edges = [("root", f"g{g}") for g in range(4)]
+    edges += [(f"g{(at + more) % 4}", concept) for at, concept in enumerate(CONCEPTS) for more in (0, 1)]
+    graph = Taxonomy.from_graph(edges)
+    assert not graph.is_tree
+    problem = corpus(tree=graph)
+    assert problem.labels is not None
+    first = replace(problem, X=problem.X[:120], labels=problem.labels[:120], weights=np.ones(120))
+    model = trained(first)
+    ranked = model.ranking(problem.X[120:])
+    assert ranked.sets is not None
+    sets, nodes = ranked.sets.toarray().astype(bool), graph.find(CONCEPTS)
+    for at, node in enumerate(nodes):
+        above = graph.find([f"g{at % 4}", f"g{(at + 1) % 4}"])
+        assert sets[sets[:, node]][:, above].all()
+    true = problem.labels[120:].toarray()
+    assert (sets & true)[:, nodes].sum() > 0.6 * true[:, nodes].sum()
+    assert (sets & true)[:, nodes[14:]].any()  # a concept of no row is found by its name
+    model.save(tmp_path / "model")
+    again, _ = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.scores(problem.X), model.scores(problem.X))
 
 
 def test_without_names_the_learnt_scores_alone_rank(training: Problem) -> None:
