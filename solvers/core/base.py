@@ -14,7 +14,7 @@ from solvers.core.certain_answers import Reach
 from solvers.core.dual_variables import DualShares
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
-from solvers.numerics.array_types import Array, Bools, Ints, Ints8
+from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints8
 
 State = Mapping[str, Array]
 
@@ -439,6 +439,17 @@ class Solver(ABC, Generic[P]):
 
     def multiple(self, problem: Problem, state: State) -> float | None:
         """Of the weights that the dual variables make, the model's are this multiple; None where that is not known.
+
+        Parameters
+        ----------
+        problem : Problem
+        state : mapping of str to array
+            Of a step that has measured both bounds.
+        """
+        return None
+
+    def bounds_of_classes(self, problem: Problem, state: State) -> tuple[Floats, Floats] | None:
+        """The primal and the dual value of each class, where the problem is a sum of one for each; None elsewhere.
 
         Parameters
         ----------

@@ -16,6 +16,7 @@ from solvers.core.problem import Problem
 from solvers.hierarchical.drivers.driver import Driver
 from solvers.hierarchical.subtree_model import Rule, SubtreeModel
 from solvers.kernel_svm.kernel_map import KernelMap, KernelMapParams
+from solvers.numerics.array_types import Ints32
 
 
 class SetParams(MachineParams):
@@ -77,4 +78,11 @@ class SetMachine(Machine[S]):
             parts = LinearModel(problem.classes, problem.n_features, features, W)
         else:
             parts = self.kernel_map.model(problem, problem.classes, driver.coefficients(state))
-        return SubtreeModel(problem.tree, parts, self.rule)
+        return SubtreeModel(problem.tree, parts, self.rule, nodes_with_rows(problem))
+
+
+def nodes_with_rows(problem: Problem) -> Ints32 | None:
+    """The nodes that some example has, ascending; None where all have some."""
+    sets = problem.label_sets()
+    nodes = np.unique(sets.indices[sets.data]).astype(np.int32)
+    return None if len(nodes) == problem.tree.n_nodes else nodes

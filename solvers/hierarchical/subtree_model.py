@@ -3,7 +3,8 @@
 In a label graph a closed set has with a node all its parents.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -89,17 +90,24 @@ class SubtreeModel(ClosedSetModel):
         without it. In a graph that set is a minimum cut's, and the margin the price of every node at which this one
         leaves the best set. ``path`` goes down as long as scores are positive, in a graph those of all ways down; the
         margin is the least score at or above the node.
+    learnt : int array, optional
+        The nodes that some training row had; None: all, or they are not known.
     """
 
     kind = "subtree"
 
-    def __init__(self, tree: Taxonomy, parts: Model, rule: Rule) -> None:
+    def __init__(self, tree: Taxonomy, parts: Model, rule: Rule, learnt: Ints | Ints32 | None = None) -> None:
         self.classes = tree.names
         self.n_features = parts.n_features
         self.tree = tree
         self.parts = parts
         self.rule = rule
+        self._learnt = learnt
         self.unexplained = parts.unexplained
+
+    @cached_property
+    def learnt(self) -> Collection[int] | None:
+        return None if self._learnt is None else frozenset(self._learnt.tolist())
 
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
         """Margins of the nodes: float64 array, shape (n_samples, n_nodes)."""
@@ -152,10 +160,14 @@ class SubtreeModel(ClosedSetModel):
         return Contributions(parts, intercept, additive=False)
 
     def smaller(self, prune: Prune, half: bool) -> "SubtreeModel":
-        return SubtreeModel(self.tree, self.parts.smaller(prune, half), self.rule)
+        return self.with_parts(self.parts.smaller(prune, half))
 
     def with_last_as_intercept(self, value: float) -> "SubtreeModel":
-        return SubtreeModel(self.tree, self.parts.with_last_as_intercept(value), self.rule)
+        return self.with_parts(self.parts.with_last_as_intercept(value))
+
+    def with_parts(self, parts: Model) -> "SubtreeModel":
+        """The same with other scores of the nodes."""
+        return SubtreeModel(self.tree, parts, self.rule, self._learnt)
 
     @property
     def nonzero_weights(self) -> float:
@@ -163,6 +175,8 @@ class SubtreeModel(ClosedSetModel):
 
     def arrays(self) -> dict[str, Array]:
         own = stored_arrays.of_tree(self.tree) | {"form": np.array([self.rule, self.parts.kind])}
+        if self._learnt is not None:
+            own["learnt"] = self._learnt
         return own | {f"parts_{name}": array for name, array in self.parts.arrays().items()}
 
     @classmethod
@@ -180,4 +194,9 @@ class SubtreeModel(ClosedSetModel):
         if kind is None or rule not in get_args(Rule):
             raise stored_arrays.ArrayFault(f"the array form names {rule!r:.80} and {name!r:.80}, which are unknown")
         inner = {key.removeprefix("parts_"): array for key, array in arrays.items() if key.startswith("parts_")}
-        return cls(tree, kind.from_arrays(tuple(classes), n_features, inner), rule)  # type: ignore[arg-type]
+        learnt = None
+        if "learnt" in arrays:
+            learnt = np.asarray(arrays["learnt"])
+            stored_arrays.require_ascending("learnt", learnt, tree.n_nodes)
+        parts = kind.from_arrays(tuple(classes), n_features, inner)
+        return cls(tree, parts, rule, learnt)  # type: ignore[arg-type]

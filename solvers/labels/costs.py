@@ -129,6 +129,11 @@ class Costs(NamedTuple):
         return not len(self.path_nodes) and not self.values.any() and bool((self.own == 1.0).all())
 
     @property
+    def are_distances(self) -> bool:
+        """Whether they are distances in a label tree, which also has nodes that are none of the classes."""
+        return len(self.path_nodes) > 0
+
+    @property
     def n_classes(self) -> int:
         return len(self.other)
 
@@ -139,6 +144,24 @@ class Costs(NamedTuple):
     def between(self, y_true: NDArray[np.integer], y_pred: NDArray[np.integer]) -> Floats:
         """The costs of answers, shape (n_samples,); a right label that is none of the classes is -1."""
         return np.asarray(_between(self, np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)))
+
+    def between_nodes(
+        self, tree: Taxonomy, class_of: Ints, y_true: NDArray[np.integer], y_pred: NDArray[np.integer]
+    ) -> Floats:
+        """The costs of answers that are nodes of the label tree, shape (n_samples,).
+
+        Parameters
+        ----------
+        tree : Taxonomy
+            That of the model. Distances are those in it, also of nodes that no training row has.
+        class_of : int array, shape (n_nodes,) or longer
+            The class of each node; -1 for those that are none.
+        y_true, y_pred : int array, shape (n_samples,)
+            Nodes. A right label that the tree does not have is -1, the root.
+        """
+        if self.are_distances:
+            return tree.distance(y_true, y_pred)
+        return self.between(np.where(y_true >= 0, class_of[y_true], -1), class_of[y_pred])
 
     def expected(self, probabilities: AnyFloats) -> Floats:
         """What each answer is expected to cost, shape (n_samples, n_classes), by the probabilities of the classes."""

@@ -112,22 +112,22 @@ def convex(tree: Taxonomy, K: Floats, repair: Repair) -> Floats:
     CouplingError
         The comparison matrix is not positive definite, and ``repair`` is "refuse".
     """
-    least = smallest_eigenvalue(tree, comparison(tree, K))
-    own = diagonal(tree)
+    own, compared, scratch = diagonal(tree), comparison(tree, K), np.empty_like(K)
     # below this a factor exists and means nothing
-    if least > 1e-10 * float(K[own].max()):
+    if tree_factor.factor(tree.arrays, compared, 1e-10 * float(K[own].max()), scratch):
         return K
-    if repair == "refuse":
-        raise CouplingError(
-            f"the smallest eigenvalue of the comparison matrix of K is {least:.4g}; the regulariser is strongly convex "
-            "only where it is positive: take a smaller alpha or larger diagonal entries, or ask for a repair"
-        )
     target = ROOM * float(K[own].min())
-    if repair == "raise":
+    if repair != "scale":
+        least = smallest_eigenvalue(tree, compared)
+        if repair == "refuse":
+            raise CouplingError(
+                f"the smallest eigenvalue of the comparison matrix of K is {least:.4g}; the regulariser is strongly "
+                f"convex only where it is positive: set repair to raise or scale, or take a smaller alpha than with "
+                f"this label tree of {tree.depth} levels, or larger diagonal entries"
+            )
         raised = K.copy()
         raised[own] += target - least
         return raised
-    scratch = np.empty_like(K)
 
     def scaled(share: float) -> Floats:
         tried = K * share

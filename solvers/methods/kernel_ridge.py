@@ -18,6 +18,7 @@ from solvers.core.base import Handles, Params, Solver, State, Step
 from solvers.core.memory import refuse
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
+from solvers.hierarchical.set_machine import nodes_with_rows
 from solvers.hierarchical.subtree_model import SubtreeModel
 from solvers.kernel_svm.kernel_function import KernelFunction, scale_of, square_lengths
 from solvers.kernel_svm.kernel_model import KernelModel
@@ -92,7 +93,7 @@ class KernelRidge(Solver[KernelRidgeParams]):
         coefficients, mean = np.array(state["coefficients"]), np.array(state["mean"])
         parts = KernelModel.of_training(names, problem.X, self._function(problem), support, coefficients)
         parts.intercept = mean
-        return SubtreeModel(problem.tree, parts, "path")
+        return SubtreeModel(problem.tree, parts, "path", nodes_with_rows(problem))
 
     def check_memory(self, n_samples: int, n_features: int, n_classes: int) -> None:
         needed = self.bytes_needed(n_samples, n_features, n_classes)

@@ -12,7 +12,7 @@ from solvers.core.problem import Problem
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.hierarchical.drivers.driver import Driver
 from solvers.hierarchical.node_columns import NodeColumns, NodeParams, bytes_needed, signs
-from solvers.hierarchical.set_machine import SetMachine
+from solvers.hierarchical.set_machine import SetMachine, nodes_with_rows
 from solvers.hierarchical.subtree_model import SubtreeModel
 
 
@@ -35,7 +35,7 @@ class NodeSVM(SetMachine[NodeParams]):
         if W is None:
             return self.bare_model(problem, state)
         parts = SparseLinearModel(prepared.classes, W).with_last_as_intercept(self.params.bias)
-        return SubtreeModel(prepared.tree, parts, self.rule)
+        return SubtreeModel(prepared.tree, parts, self.rule, nodes_with_rows(prepared))
 
     def bytes_needed(self, n_samples: int, n_features: int, n_classes: int) -> int:
         return bytes_needed(self, n_samples, n_features, n_classes)

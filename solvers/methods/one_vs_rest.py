@@ -11,6 +11,7 @@ multipliers, which take a step before every pass (:mod:`solvers.linear.layouts.l
 With an output code in place of "one against the rest" the same machine trains the columns of that code.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -136,19 +137,31 @@ class OneVsRest(Machine[OneVsRestParams]):
 
     def reach(self, problem: Problem, state: State, model: Model, primal: float, dual: float) -> Reach | None:
         """Each class has its own gap, as the machines do not depend on each other."""
+        found = self.bounds_of_classes(problem, state)
+        if found is None:
+            return None
+        problem, (P, D), apart = self.prepared(problem), found, None
+        if not self._newton(problem):
+            task, run = self.task(problem), BlockRun.looking_at(state)
+            apart = _by_column(task, lambda block: run.apart(task, block))
+        return reach_of_classes(model, P - D, P, apart, self.params.bias)
+
+    def multiple(self, problem: Problem, state: State) -> float | None:
+        """Every certificate makes W of the dual variables, but for biases that are multipliers."""
+        problem = self.prepared(problem)
+        return None if self._newton(problem) or self._share(problem) < 1.0 else 1.0
+
+    def bounds_of_classes(self, problem: Problem, state: State) -> tuple[Floats, Floats] | None:
         if self.code is not None:
             return None
         problem = self.prepared(problem)
-        bias, k = self.params.bias, problem.n_classes
         if self._newton(problem):
             costs = self.params.C * problem.weights
-            P, D = finite_newton.column_bounds(problem.X.toarray(), self._signs(problem), costs, state["W"])
-            return reach_of_classes(model, P - D, P, None, bias)
+            return finite_newton.column_bounds(problem.X.toarray(), self._signs(problem), costs, state["W"])
         task, run = self.task(problem), BlockRun.looking_at(state)
-        apart = np.concatenate([run.apart(task, block) for block in range(task.n_blocks)])[:k]
-        gaps = run.column_gaps.reshape(-1)[:k] + 0.5 * apart**2
-        linear = np.concatenate([run.linear(block) for block in range(task.n_blocks)])[:k]
-        return reach_of_classes(model, gaps, gaps + linear, apart, bias)
+        dual = _by_column(task, lambda block: run.linear(block) - 0.5 * run.squares(task, block))
+        gaps = _by_column(task, lambda block: run.column_gaps[block] + 0.5 * run.apart(task, block) ** 2)
+        return dual + np.maximum(0.0, gaps), dual
 
     @property
     def weight_bytes(self) -> int:
@@ -261,8 +274,12 @@ class OneVsRest(Machine[OneVsRestParams]):
 
     def root(self, problem: Problem) -> float:
         """What the weights of the last feature, the constant one if there is one, are multiplied by for a model."""
+        return math.sqrt(self._share(problem))
+
+    def _share(self, problem: Problem) -> float:
+        """Of the biases, what is made of the dual variables; the rest are multipliers."""
         bounds = self.params.C * problem.weights
-        return float(np.sqrt(share_of(problem.X, self.params.bias, bounds, problem.n_classes)))
+        return float(share_of(problem.X, self.params.bias, bounds, problem.n_classes))
 
 
 class _Training:
@@ -318,6 +335,11 @@ class _Training:
     def step(self, primal: float, dual: float, *, converged: bool, right: Bools | None = None) -> Step:
         run = self.run
         return Step(run.epoch, primal, dual, run.largest(self.task), converged, run.state(), right=right)
+
+
+def _by_column(task: BlockTask, of_block: Callable[[int], Floats]) -> Floats:
+    """What each block has for its columns, shape (width,), of all columns."""
+    return np.concatenate([of_block(block) for block in range(task.n_blocks)])[: task.n_columns]
 
 
 def _certify_block(task: BlockTask, run: BlockRun, gaps: Floats, best: Best, block: int) -> Any:

@@ -172,6 +172,11 @@ class Evaluation:
     def cost_of(self, answers: NDArray[np.integer]) -> Floats:
         """What these labels, of the model's classes, cost as answers to the rows, shape (n_rows,)."""
         assert self.costs is not None
+        tree, true = self.labels.tree, self.truth.single
+        if tree is not None:
+            assert true is not None
+            nodes = np.where(true < tree.n_nodes, true, -1)
+            return self.costs.between_nodes(tree, self._class_of, nodes, np.asarray(answers))
         return self.costs.between(self._classes_of(slice(None)), self._class_of[answers])
 
     def _decide(self, costs: Costs, ranking: Ranking, rows: slice) -> None:

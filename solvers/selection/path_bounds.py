@@ -28,7 +28,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 
 from solvers.core.certain_answers import ROUNDINGS, ROUNDINGS_OF_WEIGHTS, SCORE_ROUNDINGS
-from solvers.numerics.array_types import Array, Bools, Floats, Ints
+from solvers.numerics.array_types import Array, Floats, Ints
 
 
 class Solved(NamedTuple):
@@ -162,13 +162,17 @@ class Between:
             return 1.0, 1.0
         return 0.5 * (1.0 + 1.0 / self.low.multiple), 0.5 * (1.0 + 1.0 / self.high.multiple)
 
-    def cells(self, low_scores: Array, high_scores: Array, rows: Rows, n_cells: int) -> Cells:
+    def cells(
+        self, low_scores: Array, high_scores: Array, rows: Rows, n_cells: int, classes: "Classes | None" = None
+    ) -> Cells:
         """What is certain of held-out rows, in cells of equal ratios of C.
 
         Parameters
         ----------
         low_scores, high_scores : float array, shape (n_rows, n_classes)
             Of both models.
+        classes : Classes, optional
+            Where the problem is a sum over the classes, so that each has a ball of its own.
         """
         Cs = np.geomspace(self.low.C, self.high.C, n_cells + 1)
         shares = (Cs - self.low.C) / (self.high.C - self.low.C)
@@ -176,10 +180,9 @@ class Between:
         # two scores of a difference, at both ends, each in another order of summing
         norm = math.sqrt(max(self.low.square, self.high.square))
         rounding = 2.0 * (rows.terms + SCORE_ROUNDINGS) * _precision(low_scores, high_scores) * rows.lengths * norm
-        every = np.arange(len(rows.y))
         wrong, right = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
-        errors, s, t = np.zeros(n_cells + 1, np.int64), *self.centres
-        before: tuple[Floats, Ints, Floats] | None = None
+        errors, (s, t) = np.zeros(n_cells + 1, np.int64), self.centres if classes is None else (1.0, 1.0)
+        before: Floats | None = None
         for at, share in enumerate(shares):
             F = (1.0 - share) * np.asarray(low_scores, np.float64)
             F += share * np.asarray(high_scores, np.float64)
@@ -187,19 +190,15 @@ class Between:
             if (s, t) != (1.0, 1.0):
                 F = s * (1.0 - share) * np.asarray(low_scores, np.float64)
                 F += t * share * np.asarray(high_scores, np.float64)
-            own = F[every, rows.y].copy()
-            F[every, rows.y] = -np.inf
-            rival = F.argmax(axis=1)
-            lead = own - F[every, rival]
-            F[every, rows.y] = own
+            F -= F[np.arange(len(F)), rows.y][:, None]
             if before is not None:
-                F_before, rival_before, lead_before = before
-                reach = math.sqrt(2.0) * self.radius(shares[at - 1], share) * rows.lengths + rounding
-                right[at - 1] = np.count_nonzero((lead > reach) & (lead_before > reach))
-                wrong[at - 1] = np.count_nonzero(
-                    _behind(F_before, F, rival, rows.y, reach) | _behind(F_before, F, rival_before, rows.y, reach)
-                )
-            before = F, rival, lead
+                within = shares[at - 1], share
+                if classes is None:
+                    reach = np.array([self.radius(*within) / math.sqrt(2.0)])
+                else:
+                    reach = classes.radii(self.low.C, self.high.C, *within)
+                right[at - 1], wrong[at - 1] = _decided(before, F, rows, reach, rounding)
+            before = F
         return Cells(Cs, wrong, right, errors)
 
     def _square(self, s: float, t: float) -> Polynomial:
@@ -213,10 +212,90 @@ class Between:
         )
 
 
-def _behind(F: Floats, G: Floats, rival: Ints, y: Array, reach: Floats) -> Bools:
-    """Which rows' own class is behind the rival by more than the reach at both ends of a cell, and so all over it."""
-    every = np.arange(len(y))
-    return np.asarray((F[every, rival] - F[every, y] > reach) & (G[every, rival] - G[every, y] > reach))
+@dataclass(frozen=True)
+class Classes:
+    """What is known of each class between two solutions, where the problem is a sum of one for each class.
+
+    The mixture's gap, ``(1 - t) G_1 + t G_2 + t (1 - t) ((C_2 - C_1) (L_1 - L_2) - |w_1 - w_2|^2)``, then holds for
+    each class with its own numbers. Where the weights of the dual variables are not known, half of the last square is
+    missing there.
+
+    Attributes
+    ----------
+    low, high : OfClasses
+        At the smaller C and at the larger one.
+    products : float64 array, shape (n_classes,)
+        The inner products of both models' weights.
+    precision : float
+        Of the weights.
+    """
+
+    low: "OfClasses"
+    high: "OfClasses"
+    products: Floats
+    precision: float
+
+    def radii(self, low_C: float, high_C: float, begin: float, end: float) -> Floats:
+        """How far each class's optimal weights are from the mixture's at most, at any C between both shares."""
+        low, high = self.low, self.high
+        apart = np.maximum(0.0, low.squares - 2.0 * self.products + high.squares)
+        knows_duals = low.makes_weights and high.makes_weights
+        curvature = (high_C - low_C) * (low.losses(low_C) - high.losses(high_C)) - (1.0 if knows_duals else 0.5) * apart
+        G, H = low.primal - low.dual, high.primal - high.dual
+        slope = curvature + H - G
+        summit = np.divide(slope, 2.0 * curvature, out=np.full(len(G), begin), where=curvature > 0.0)
+        at = np.stack([np.full(len(G), begin), np.full(len(G), end), np.clip(summit, begin, end)])
+        gaps = np.maximum(0.0, (G + slope * at - curvature * at**2).max(axis=0))
+        gaps += ROUNDINGS * self.precision * np.maximum(low.primal, high.primal)
+        rounding = ROUNDINGS_OF_WEIGHTS * self.precision * np.sqrt(np.maximum(low.squares, high.squares))
+        return np.asarray(np.sqrt(gaps if knows_duals else 2.0 * gaps) + rounding)
+
+
+class OfClasses(NamedTuple):
+    """A solution at one C, in numbers for each class.
+
+    Attributes
+    ----------
+    primal, dual : float64 array, shape (n_classes,)
+    squares : float64 array, shape (n_classes,)
+        The squared lengths of the weights, those of the constant feature included.
+    makes_weights : bool
+        Whether the weights are those that the dual variables make.
+    """
+
+    primal: Floats
+    dual: Floats
+    squares: Floats
+    makes_weights: bool
+
+    def losses(self, C: float) -> Floats:
+        """The weighted sums of the losses, without C."""
+        return np.asarray(np.maximum(0.0, self.primal - 0.5 * self.squares) / C)
+
+
+def _decided(F: Floats, G: Floats, rows: Rows, reach: Floats, rounding: Floats) -> tuple[int, int]:
+    """How many rows the optimum answers right, and how many wrong, at every C of a cell.
+
+    Parameters
+    ----------
+    F, G : float64 array, shape (n_rows, n_classes)
+        By how much each class leads the row's own at both ends of the cell; in between leads are their mixtures.
+    reach : float64 array, shape (n_classes,) or (1,)
+        By how much the score of each class may differ at the optimum, of a row of length 1.
+    """
+    every, k = np.arange(len(F)), F.shape[1]
+    own = np.broadcast_to(reach, k)[rows.y] * rows.lengths + rounding
+    most, least = np.maximum(F, G), np.minimum(F, G)
+    if len(reach) == 1:
+        others = reach[0] * rows.lengths
+    else:
+        others = np.zeros(len(F))
+        most += rows.lengths[:, None] * reach
+        least -= rows.lengths[:, None] * reach
+    most[every, rows.y] = least[every, rows.y] = -np.inf
+    right = most.max(axis=1) + others < -own
+    wrong = least.max(axis=1) - others > own
+    return int(np.count_nonzero(right)), int(np.count_nonzero(wrong))
 
 
 def _line(begin: float, end: float) -> Polynomial:

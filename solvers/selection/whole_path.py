@@ -20,10 +20,10 @@ from solvers.core.certain_answers import Reach
 from solvers.core.dual_variables import DualShares
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
-from solvers.numerics.array_types import AnyFloats, Array, Ints
+from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints
 from solvers.numerics.lazy_arrays import Parts, part_of
 from solvers.selection.held_out import MOST_SCORES, Fold, thinned
-from solvers.selection.path_bounds import Between, Cells, Rows, Solved
+from solvers.selection.path_bounds import Between, Cells, Classes, OfClasses, Rows, Solved
 from solvers.selection.splits import stratified
 
 # of eps, to which each C is solved: what is left is for the way between two of them
@@ -140,10 +140,11 @@ class Best(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """A solution's weights, and its scores of the held-out rows."""
+    """A solution's weights, its scores of the held-out rows, and what is known of each class for itself."""
 
     weights: list[Any]
     scores: AnyFloats
+    classes: OfClasses | None
 
 
 class WholePath(Solver[Any]):
@@ -267,8 +268,12 @@ class WholePath(Solver[Any]):
 
         def solution(place: int) -> Solution:
             if place not in solutions:
-                model = self._at(path.solved[place].C).bare_model(part, path.states[place])
-                solutions[place] = Solution(_weights(model, bias), model.scores(X))
+                solver, state = self._at(path.solved[place].C), path.states[place]
+                model = solver.bare_model(part, state)
+                weights, bounds = _weights(model, bias), solver.bounds_of_classes(part, state)
+                knows_dual = solver.multiple(part, state) is not None
+                classes = None if bounds is None else OfClasses(*bounds, products(weights, weights), knows_dual)
+                solutions[place] = Solution(weights, model.scores(X), classes)
             return solutions[place]
 
         while not path.ended:
@@ -337,7 +342,7 @@ class WholePath(Solver[Any]):
                 path.target = low.C * ratio ** min(max(wished, LEAST_SHRINKAGE), 0.7)
                 return
             path.gaps.append(gap)
-            cells = between.cells(here.scores, there.scores, rows, N_CELLS)
+            cells = between.cells(here.scores, there.scores, rows, N_CELLS, self.classes(between, here, there))
             path.cells.append(cells)
             least = int(cells.errors.argmin())
             if path.best is None or cells.errors[least] < path.best.errors:
@@ -365,6 +370,12 @@ class WholePath(Solver[Any]):
         """The bounds between two solutions."""
         precision = float(np.finfo(here.scores.dtype).eps)
         return Between(low, high, inner_product(here.weights, there.weights), precision)
+
+    def classes(self, between: Between, here: Solution, there: Solution) -> Classes | None:
+        """The bounds of each class, where the problem is a sum of one for each."""
+        if here.classes is None or there.classes is None:
+            return None
+        return Classes(here.classes, there.classes, products(here.weights, there.weights), between.precision)
 
     def _done(self, path: Path) -> float:
         if path.left < 0:
@@ -425,13 +436,19 @@ class WholePath(Solver[Any]):
 
 def inner_product(these: list[Any], those: list[Any]) -> float:
     """The inner product of two models' weights, as :func:`_weights` has them."""
-    total = 0.0
+    return float(products(these, those).sum())
+
+
+def products(these: list[Any], those: list[Any]) -> Floats:
+    """The inner products of two models' weights, of each class: float64 array, shape (n_classes,)."""
+    total: Any = 0.0
     for a, b in zip(these, those, strict=True):
         if sp.issparse(a) or sp.issparse(b):
-            total += float(sp.csr_matrix(a, dtype=np.float64).multiply(sp.csr_matrix(b, dtype=np.float64)).sum())
+            both = sp.csr_matrix(a, dtype=np.float64).multiply(sp.csr_matrix(b, dtype=np.float64))
+            total = total + np.asarray(both.sum(axis=0), np.float64).ravel()
         else:
-            total += float(np.einsum("i,i->", a.ravel(), b.ravel(), dtype=np.float64))
-    return total
+            total = total + np.einsum("ic,ic->c", np.atleast_2d(a), np.atleast_2d(b), dtype=np.float64)
+    return np.asarray(total)
 
 
 def _weights(model: Model, bias: float) -> list[Any]:

@@ -10,6 +10,7 @@ from solvers.core.certain_answers import Reach, certain
 from solvers.core.linear_model import LinearModel
 from solvers.core.model import Model
 from solvers.core.problem import Problem
+from solvers.labels.costs import Costs
 from solvers.labels.taxonomy import Taxonomy
 from solvers.registry import SOLVERS, parse_params
 from workers.phases.scoring import measures
@@ -68,3 +69,20 @@ def test_measures_of_the_labels_themselves_are_the_same_with_and_without_a_tree(
         assert {"error", "micro_f1", "macro_f1", "mrr", "accuracy@3"} <= set(due)
         assert {name: found[part][name] for name in due} == pytest.approx(due)
     assert 0.0 < 1 - found["test"]["accuracy@3"] < found["test"]["error"]
+
+
+def test_costs_along_a_tree_are_its_distances_also_for_labels_that_no_training_row_has() -> None:
+    model, X, y, _ = _trained()
+    names, half = [str(c) for c in range(5)], 60
+    tree = Taxonomy.from_edges([*TREE.edges, ("a", "other"), ("root", "top"), ("top", "below")])
+    numbers, nodes = np.arange(half), tree.find(names)[y].astype(np.int32)
+    truth = nodes[half:].copy()
+    truth[:20], truth[20:25] = tree.find(["other"])[0], tree.find(["below"])[0]
+    rows = Rows(numbers, numbers + half, names, y[:half], nodes[:half], truth, tree, None)
+    model.costs = Costs.of_tree(names, tree)
+    test = measures(model, rows, X[:half], X[half:])["test"]
+    assert test["cost"] == test["tree_loss"] > 0.0
+    model.costs = Costs.of_table(names, {"0": {"1": 7.0}}, 3.0)
+    answers, known = model.predict(X[half:]), np.arange(half) >= 25
+    due = model.costs.between(np.where(known, y[half:], -1), answers)
+    assert measures(model, rows, X[:half], X[half:])["test"]["cost"] == pytest.approx(due.mean())

@@ -1,5 +1,6 @@
 """Measures of a model on one part of its data."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.sparse import csr_matrix
 from solvers.core.certain_answers import certain, certain_by_scores
 from solvers.core.model import Model
 from solvers.core.problem import ProblemError
+from solvers.labels.costs import Costs
 from solvers.labels.label_sets import of_nodes, own_labels
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics.flat import flat
@@ -19,7 +21,7 @@ from solvers.metrics.intervals import RowSums
 from solvers.metrics.multilabel import multilabel
 from solvers.metrics.ranking import RankAccumulator, Ranking, places
 from solvers.metrics.tree_places import tree_places
-from solvers.numerics.array_types import Bools, Ints
+from solvers.numerics.array_types import Bools, Floats, Ints
 from workers.phases.splitting import Rows, Truth
 
 CHUNK_BYTES = 64 << 20
@@ -94,12 +96,13 @@ class _Spent:
 
     Parameters
     ----------
-    truth : int32 array, shape (n_samples,)
-        Class indices, -1 for labels that are no classes.
+    cost_of : callable
+        The costs of classes as answers to some rows: both int arrays, shape (n_rows,).
+    n_samples : int
     """
 
-    def __init__(self, model: Model, truth: NDArray[np.integer]) -> None:
-        self._costs, self._truth, self._n = model.costs, truth, len(truth)
+    def __init__(self, model: Model, cost_of: Callable[[Costs, Ints, Ints], Floats], n_samples: int) -> None:
+        self._costs, self._cost_of, self._n = model.costs, cost_of, n_samples
         self._answers, self._decisions = 0.0, 0.0
         self._decides = False
 
@@ -107,11 +110,10 @@ class _Spent:
         """Take the answers to these rows."""
         if self._costs is None:
             return
-        true = self._truth[rows]
-        self._answers += float(self._costs.between(true, ranking.first()).sum())
+        self._answers += float(self._cost_of(self._costs, rows, ranking.first()).sum())
         if ranking.tells_probabilities:
             expected = self._costs.expected(np.exp(ranking.values.astype(np.float64)))
-            self._decisions += float(self._costs.between(true, expected.argmin(axis=1)).sum())
+            self._decisions += float(self._cost_of(self._costs, rows, expected.argmin(axis=1)).sum())
             self._decides = True
 
     def measures(self) -> dict[str, float]:
@@ -151,7 +153,11 @@ def _along_tree(
     nodes, place = truth.astype(np.int64), np.ones(len(truth), np.int32)
     class_of = np.full(tree.n_nodes, -1)
     class_of[of_class] = np.arange(len(of_class))
-    spent = _Spent(model, class_of[truth])
+
+    def cost_of(costs: Costs, rows: Ints, answers: Ints) -> Floats:
+        return costs.between_nodes(tree, class_of, truth[rows], of_class[answers])
+
+    spent = _Spent(model, cost_of, len(truth))
     for begin in range(0, len(scored), step):
         rows = scored[begin : begin + step]
         ranking = model.ranking(X[rows])
@@ -175,7 +181,8 @@ def _listed(
     """The measures without a label tree, from one pass over the scores."""
     step, scored = max(1, CHUNK_BYTES // (8 * len(model.classes))), _scored(len(truth), right)
     predicted, place = truth.astype(np.int64), np.ones(len(truth), np.int32)
-    n_certain, spent = 0, _Spent(model, truth)
+    n_certain = 0
+    spent = _Spent(model, lambda costs, rows, answers: costs.between(truth[rows], answers), len(truth))
     for begin in range(0, len(scored), step):
         rows = scored[begin : begin + step]
         some = X[rows]

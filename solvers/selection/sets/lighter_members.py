@@ -47,7 +47,7 @@ def lighter(model: Model, X: sp.csr_matrix) -> Model:
     if not isinstance(parts, LinearModel) or parts.W.size < MANY_NUMBERS:
         return model
     few = _sparse(parts, X)
-    found = SubtreeModel(model.tree, few, model.rule) if isinstance(model, SubtreeModel) else few
+    found = model.with_parts(few) if isinstance(model, SubtreeModel) else few
     found.report = dict(model.report)
     return found
 

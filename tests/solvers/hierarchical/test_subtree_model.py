@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 from problems import closed_sets, parents_of, random_graph, random_tree
 
 from solvers.core.linear_model import LinearModel
+from solvers.core.problem import Problem
 from solvers.core.stored_models import load_model
 from solvers.hierarchical.subtree_model import SubtreeModel
+from solvers.labels.label_sets import of_nodes
+from solvers.labels.stored_arrays import ArrayFault
+from solvers.labels.taxonomy import Taxonomy
+from solvers.registry import make
 
 
 def identity_model(tree, rule, dtype=np.float64):
@@ -85,3 +90,24 @@ def test_one_example_gets_what_many_get_and_a_saved_model_answers_alike(rule, sh
     # a margin is what its contributions add up to
     found = loaded.contributions(X[0].indices, X[0].data, 14, 3)
     assert found.parts.sum() == pytest.approx(model.scores(X[0])[0, [14]].sum() - model.scores(X[0])[0, 3])
+
+
+@pytest.mark.parametrize("name", ["hm3", "node_svm", "hierarchical_svm", "hierarchical_rls", "kernel_ridge"])
+def test_a_model_knows_which_nodes_training_rows_had(name, tmp_path):
+    tree = Taxonomy.from_edges([("root", "a"), ("root", "b"), ("a", "c"), ("a", "d")])
+    X, solver = sp.csr_matrix(np.eye(4)), make(name, {})
+    for labels, due in ((["c", "b", "c", "a"], ["a", "b", "c"]), (["c", "b", "d", "a"], None)):
+        problem = Problem.check_sets(X, of_nodes(tree, tree.find(labels)), tree)
+        *_, last = solver.steps(problem)
+        model = solver.model(problem, last.state)
+        model.save(tmp_path / name)
+        loaded, _ = load_model(tmp_path / name, verify=True)
+        for each in (model, loaded, solver.light_model(problem, last.state, 0.1), loaded.with_parts(loaded.parts)):
+            assert each.learnt == (None if due is None else set(tree.find(due).tolist()))
+
+
+def test_the_nodes_that_training_rows_had_are_checked():
+    tree = Taxonomy.flat(["a", "b"])
+    arrays = SubtreeModel(tree, identity_model(tree, "path").parts, "path", np.array([1])).arrays()
+    with pytest.raises(ArrayFault, match="the array learnt"):
+        SubtreeModel.from_arrays(tree.names, 2, arrays | {"learnt": np.array([2])})

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from problems import random_sets, random_tree
 from sklearn.metrics import precision_recall_fscore_support
 
+from solvers.labels.costs import Costs
 from solvers.labels.label_sets import of_nodes
 from solvers.labels.taxonomy import Taxonomy
 from solvers.metrics import intervals
@@ -24,9 +25,9 @@ from solvers.metrics.tree_places import tree_places
 N = 40
 
 
-def taken(labels, truth, values, sets=None, size=7):
+def taken(labels, truth, values, sets=None, size=7, costs=None):
     """The evaluation of rankings, block by block."""
-    evaluation = Evaluation(labels, truth, sets is not None)
+    evaluation = Evaluation(labels, truth, sets is not None, costs=costs)
     for begin in range(0, len(values), size):
         rows = slice(begin, begin + size)
         evaluation.add(Ranking(values[rows], sets=None if sets is None else sets[rows]))
@@ -84,10 +85,13 @@ def test_measures_of_single_labels_are_those_of_all_rows_and_unknown_labels_are_
 def test_measures_of_single_labels_along_a_tree_are_those_of_all_rows(seed):
     labels, truth, values, _ = tree_case(seed, names_sets=False)
     tree, y = labels.tree, np.where(truth.single < labels.n_known, truth.single, -1)
-    outcomes = Outcomes(taken(labels, truth, values))
+    costs = Costs.of_tree([tree.names[leaf] for leaf in tree.leaves.tolist()], tree)
+    outcomes = Outcomes(taken(labels, truth, values, costs=costs))
     predicted = labels.class_labels[values.argmax(axis=1)]
     due = hierarchical(tree, y, predicted)
     measures = reported(outcomes)
+    # inner nodes are labels that only the tree knows, as training rows have leaves
+    assert measures["cost"] == measures["tree_loss"]
     for name in ("error", "tree_loss", "hierarchical_precision", "micro_f1"):
         assert measures[name] == pytest.approx(due[name])
     # a true inner node is right where the first answer is at or below it

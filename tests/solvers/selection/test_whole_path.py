@@ -133,6 +133,35 @@ def test_exact_ends_leave_the_gap_of_their_distance_from_a_straight_path():
     assert between.largest_gap == pytest.approx(max((between.primal - between.dual)(t) / between.primal(t)), rel=1e-2)
 
 
+@pytest.mark.parametrize(
+    "params", [{}, {"bias": 10.0}, {"loss": "squared_hinge", "algorithm": "ascent"}, {"loss": "squared_hinge"}]
+)
+def test_each_class_has_a_ball_of_its_own_that_holds_its_optimum(params):
+    problem = small(n=90, d=10, k=4, seed=3)
+    params = {"dtype": "float64", **params}
+    path, _, _ = watched("one_vs_rest", params, 0.05, problem)
+    part, _, _ = held_out(path, problem)
+    for piece in path.pieces:
+        classes = path.classes(piece.between, piece.here, piece.there)
+        low, high = piece.between.low, piece.between.high
+        for bounds, end in ((classes.low, low), (classes.high, high)):
+            assert bounds.primal.sum() == pytest.approx(end.primal)
+            assert bounds.dual.sum() == pytest.approx(end.dual)
+            assert bounds.squares.sum() == pytest.approx(end.square)
+        if not piece.between.largest_gap <= 0.05:
+            continue
+        radii = classes.radii(low.C, high.C, 0.0, 1.0)
+        C = np.sqrt(low.C * high.C)
+        last = last_of(make("one_vs_rest", {**params, "C": C, "tol": 1e-10, "max_epochs": 10**6}).steps(part))
+        exact = make("one_vs_rest", {**params, "C": C}).model(part, last.state)
+        share, W = piece.mixture(C)
+        due = exact.linear_weights()
+        V = due.W if "bias" not in params else np.vstack([due.W, due.intercept / params["bias"]])
+        distance = np.sqrt(((W - V) ** 2).sum(axis=0))
+        assert (distance <= classes.radii(low.C, high.C, share, share) + 1e-4).all()
+        assert (classes.radii(low.C, high.C, share, share) <= radii + 1e-12).all()
+
+
 def test_where_weights_of_the_dual_are_not_known_the_bound_is_the_chord_and_the_ball_is_wider():
     low, high = Solved(0.5, 0.375, 0.375, 0.25, np.nan), Solved(2.0, 0.5, 0.5, 1.0, 1.0)
     between, known = Between(low, high, 0.5, 1e-16), Between(low._replace(multiple=1.0), high, 0.5, 1e-16)
