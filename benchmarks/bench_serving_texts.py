@@ -36,7 +36,7 @@ def main() -> None:
         os.environ["POLYMARGIN_REQUESTS_PER_SECOND"] = "0"  # of one key: there is no other here
         given = home / "texts.jsonl"
         texts = texts_with_labels(given)[:512]
-        secret = apart(_train, str(given))
+        secret = apart(train, str(given), NAME, "weston_watkins")
         port = stack.enter_context(serving("app.server")).port
         ours = [orjson.dumps({"instances": [{"text": text}]}) for text in texts]
         asked = {"service": (port, f"/api/v1/models/{NAME}/predict", ours, JSON)}
@@ -70,8 +70,8 @@ def main() -> None:
     write("Serving: texts", ["program", "requests/s", "p99 ms", "the service answers times as many"], rows, note)
 
 
-def _train(path: str) -> str:
-    """Train the service's model in this process; returns a viewer's secret."""
+def train(path: str, model: str, solver: str) -> str:
+    """Train the service's model on a file of texts, in this process; returns a viewer's secret."""
     from app.access import keys
     from app.config import settings
     from app.datasets import service as datasets
@@ -90,7 +90,7 @@ def _train(path: str) -> str:
         shown = datasets.register(session, NewDataset(name="texts", format="jsonl"), upload)
         assert shown.job is not None
         run(shown.job)
-        asked = {"dataset": "texts", "model": NAME, "solver": "weston_watkins"}
+        asked = {"dataset": "texts", "model": model, "solver": solver}
         job = jobs.submit(session, TrainRequest.model_validate(asked))
         run(job.id)
         done = jobs.get(session, job.id)

@@ -125,7 +125,8 @@ PAGES = (
         "serving",
         "How fast are answers served?",
         "Requests a second, latency against load, first answers, and serving while jobs train.",
-        ("bench_serving", "bench_serving_start", "bench_first_from_bucket", "bench_serving_texts", "bench_soak",
+        ("bench_serving", "bench_serving_start", "bench_first_from_bucket", "bench_serving_texts", "bench_pool_texts",
+         "bench_soak",
          "bench_predict_job", "bench_evaluation"),
         (Dots("serving", "Serving: requests a second", "request", "endpoint", "requests/s", "requests a second"),),
     ),
@@ -184,7 +185,7 @@ PAGES = (
         "trees",
         "How fast and how good are machines over a label tree?",
         "One label of a tree, and sets of labels.",
-        ("bench_transfer", "bench_hm3", "bench_graphs", "bench_hierarchies"),
+        ("bench_transfer", "bench_trees_little_regularisation", "bench_hm3", "bench_graphs", "bench_hierarchies"),
         (Dots("trees", "Machines over a label tree", "set", "method", "s", "seconds to a gap of 1 %"),),
     ),
     Page(

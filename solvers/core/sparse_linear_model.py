@@ -1,6 +1,7 @@
 """Linear models most of whose weights are zero."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,7 +9,7 @@ import scipy.sparse as sp
 from solvers.core.model import Contributions, LinearWeights, Model, Prune
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Ints, Ints32
-from solvers.numerics.predicted_scores import by_sparse, one_by_sparse
+from solvers.numerics.sparse_scores import SparseWeights, by_sparse, one_by_sparse
 
 
 class SparseLinearModel(Model):
@@ -36,6 +37,10 @@ class SparseLinearModel(Model):
         self.intercept = intercept
         self.half = half
 
+    @cached_property
+    def _weights(self) -> SparseWeights:
+        return SparseWeights.of(self.W)
+
     @property
     def nonzero_weights(self) -> float:
         return float(self.W.nnz / max(1, len(self.classes) * self.n_features))
@@ -58,11 +63,11 @@ class SparseLinearModel(Model):
 
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
         self.check_width(X)
-        scores = by_sparse(X, self.W)
+        scores = by_sparse(X, self._weights)
         return scores if self.intercept is None else scores + self.intercept
 
     def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
-        scores = one_by_sparse(indices, values, self.W)
+        scores = one_by_sparse(indices, values, self._weights)
         return scores if self.intercept is None else scores + self.intercept
 
     def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions:
@@ -84,7 +89,7 @@ class SparseLinearModel(Model):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory; half precision takes fewer in files."""
+        """Bytes in memory, without the bits by which scores read them; half precision takes fewer in files."""
         return stored_arrays.sparse_nbytes(self.W) + (0 if self.intercept is None else self.intercept.nbytes)
 
 

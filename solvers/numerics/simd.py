@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
+from llvmlite import binding, ir
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -11,6 +11,8 @@ from solvers.numerics.vectors import I32, I64, load, multiply_add, splat, store,
 
 _I8 = ir.IntType(8)
 _BLOCKS = (8, 4, 2, 1)
+# whether code is compiled for a processor that spreads what lies in a row over the lanes of a mask
+EXPANDS = config.CPU_NAME is None and bool(binding.get_host_cpu_features().get("avx512f"))
 
 
 @intrinsic
@@ -67,6 +69,62 @@ def sum_narrow_rows(typing: Any, W: Any, indices: Any, data: Any, begin: Any, en
             builder.store(following, column)
             builder.branch(head)
             builder.position_at_end(done)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def add_packed_rows(typing: Any, f: Any, xs: Any, bits: Any, rows: Any, weights: Any, begins: Any) -> Any:
+    """f += sum of x w over the rows of the tuples, one row after the other for each entry of f.
+
+    Row r of bits, uint8, has a bit for each entry of f, which is a whole number of vectors; its weights lie in a row
+    from its begin on, one for each bit that is set. Other entries of f stay as they are. Products are rounded before
+    they are added. Where the processor has no such instruction, LLVM makes branches of it, which take long.
+    """
+    signature = types.void(f, xs, bits, rows, weights, begins)
+    vector, n_rows = vector_of(f), len(xs)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        to, flags, given = (context.make_array(signature.args[at])(context, builder, args[at]).data for at in (0, 2, 4))
+        n_bytes = builder.extract_value(context.make_array(signature.args[2])(context, builder, args[2]).shape, 1)
+        mask, lanes = ir.IntType(vector.count), ir.Constant(I64, vector.count)
+        which = ir.VectorType(ir.IntType(1), vector.count)
+        expand = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(vector, [given.type, which, vector]),
+            f"llvm.masked.expandload.v{vector.count}f{512 // vector.count}",
+        )
+        count = builder.module.declare_intrinsic("llvm.ctpop", [mask])
+        n = builder.udiv(n_bytes, ir.Constant(I64, vector.count // 8))
+        factors, first_bits, first_weights = [], [], []
+        for at in range(n_rows):
+            factors.append(splat(builder, builder.extract_value(args[1], at), vector))
+            row = builder.mul(builder.extract_value(args[3], at), n_bytes)
+            first_bits.append(builder.bitcast(builder.gep(flags, [row]), mask.as_pointer()))
+            first_weights.append(builder.gep(given, [builder.extract_value(args[5], at)]))
+        before = builder.block
+        head, body, done = (builder.append_basic_block(part) for part in ("head", "body", "done"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        t, left = builder.phi(I64), [builder.phi(given.type) for _ in range(n_rows)]
+        for phi, start in zip((t, *left), (ir.Constant(I64, 0), *first_weights), strict=True):
+            phi.add_incoming(start, before)
+        builder.cbranch(builder.icmp_signed("<", t, n), body, done)
+        builder.position_at_end(body)
+        column = builder.mul(t, lanes)
+        total = load(builder, to, column, vector)
+        for x, masks, weight in zip(factors, first_bits, left, strict=True):
+            there = builder.load(builder.gep(masks, [t]), align=1)
+            lit = builder.bitcast(there, which)
+            w = builder.call(expand, [weight, lit, zeros(vector)])
+            total = builder.select(lit, builder.fadd(total, builder.fmul(x, w)), total)
+            n_weights = builder.zext(builder.call(count, [there]), I64)
+            weight.add_incoming(builder.gep(weight, [n_weights]), body)
+        store(builder, total, to, column)
+        t.add_incoming(builder.add(t, ir.Constant(I64, 1)), body)
+        builder.branch(head)
+        builder.position_at_end(done)
         return context.get_dummy_value()
 
     return signature, codegen

@@ -1,6 +1,7 @@
 """Models over learnt label trees: every class scored by the margins along its path, in several trees."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +13,14 @@ from solvers.hierarchical.learnt_trees.secants import hinge_secants, log_mean_ex
 from solvers.labels import stored_arrays
 from solvers.numerics.array_types import AnyFloats, Array, Floats, Floats32, Ints32
 from solvers.numerics.copies import copy
-from solvers.numerics.predicted_scores import SparseProducts, add_products, one_sparse_product, sparse_products
+from solvers.numerics.sparse_scores import (
+    SparseProducts,
+    SparseWeights,
+    add_products,
+    one_sparse_product,
+    padded_width,
+    sparse_products,
+)
 
 # of the mean of the exponentials, so that every score is finite
 LEAST = np.float32(1e-30)
@@ -57,6 +65,10 @@ class LabelTreeModel(Model):
         self.label = label
         self.half = half
 
+    @cached_property
+    def _weights(self) -> SparseWeights:
+        return SparseWeights.of(self.W)
+
     @property
     def nonzero_weights(self) -> float:
         return float(self.W.nnz / max(1, self.W.shape[0] * self.W.shape[1]))
@@ -71,10 +83,10 @@ class LabelTreeModel(Model):
 
     def scores(self, X: sp.csr_matrix) -> AnyFloats:
         self.check_width(X)
-        return self._scored(sparse_products(X, self.W))
+        return self._scored(sparse_products(X, self._weights))
 
     def score_one(self, indices: Ints32, values: Floats) -> AnyFloats:
-        return np.asarray(self._scored(one_sparse_product(indices, values, self.W))[0])
+        return np.asarray(self._scored(one_sparse_product(indices, values, self._weights))[0])
 
     def _scored(self, products: SparseProducts) -> Floats32:
         scores = np.zeros((len(products.indptr) - 1, len(self.classes)), np.float32)
@@ -118,7 +130,7 @@ class LabelTreeModel(Model):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory; half precision takes fewer in files."""
+        """Bytes in memory, without the bits by which scores read them; half precision takes fewer in files."""
         rest = self.intercept.nbytes + self.parent.nbytes + self.label.nbytes
         return stored_arrays.sparse_nbytes(self.W) + int(rest)
 
@@ -138,7 +150,7 @@ class LabelTreeModel(Model):
 def _score_rows(products: SparseProducts, intercept: Floats32, parent: Ints32, label: Ints32, scores: Floats32) -> None:
     """Margins of all nodes, losses summed down the trees, and the mean of their exponentials, row by row."""
     n_nodes = len(parent)
-    z = np.empty(n_nodes, np.float32)
+    z = np.zeros(padded_width(products.of), np.float32)
     n_trees = 0
     for node in range(n_nodes):
         n_trees += parent[node] < 0
