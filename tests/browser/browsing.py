@@ -36,6 +36,16 @@ TEXTS = b"".join(
 )
 
 
+PAGES = (
+    "/", "/datasets", "/datasets/foods", "/hierarchies", "/hierarchies/things", "/train", "/tune", "/jobs", "/models",
+    "/models/foods", "/models/foods/versions/2", "/models/sure-foods/versions/1", "/models/foods/compare?a=1&b=2",
+    "/playground", "/keys", "/audit", "/docs", "/train?dataset=foods&model=foods&version=1",
+)  # fmt: skip
+OPEN = "document.querySelectorAll('main details').forEach((each) => { each.open = true; })"
+# what sticks out of the window, of what no box of its own scrolls
+TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("main *")]
+    .filter((each) => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest(".scroll, pre, svg"))
+    .map((each) => each.outerHTML.slice(0, 200))"""
 # so exact, of texts without sense, that it is still at it when the test has looked
 LONG = {"C": 1000.0, "tol": 1e-12, "max_epochs": 10**8}
 
@@ -95,12 +105,28 @@ def small_png(taken: bytes, path: Path) -> None:
 
 
 def signed_in(page: Any, url: str, key: str) -> Any:
-    """The page, after the form of the sign-in was filled in."""
-    page.goto(f"{url}/sign-in")
-    page.get_by_label("API key").fill(key)
-    page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("heading", name="Overview").wait_for()
+    """The page, whose browser has a session of the key, as the form of the sign-in starts it."""
+    answer = page.context.request.post(f"{url}/sign-in", form={"key": key}, max_redirects=0)
+    assert answer.status == 303
     return page
+
+
+def place(found: Any) -> dict[str, float]:
+    """Where an element is in the window, in pixels, once it is shown."""
+    found.wait_for()
+    return dict(found.evaluate("each => each.getBoundingClientRect().toJSON()"))
+
+
+def places(page: Any, *paths: str) -> list[dict[str, float]]:
+    """Where the first elements of CSS paths are at one moment, in pixels of the window, once all of them are shown.
+
+    Two questions, one after the other, might be answered before and after the page has drawn itself again.
+    """
+    look = """paths => {
+        const found = paths.map((path) => document.querySelector(path)?.getBoundingClientRect().toJSON());
+        return found.every((each) => each?.width) && found;
+    }"""
+    return list(page.wait_for_function(look, arg=list(paths)).json_value())
 
 
 def upload_noise(client: Client, folder: Path, name: str = "noise") -> None:

@@ -21,6 +21,7 @@ def test_the_overview_shows_how_long_each_shard_has_waited_and_what_it_has_sent(
             upload_noise(client, tmp_path)
             job = client.train("noise", "exact", "weston_watkins", LONG, shards=2)
             page = signed_in(opened(), service.url, service.key)
+            page.goto(service.url)
             lanes = page.locator(f'[data-job="{job.id}"] .lanes tbody tr')
             lanes.nth(1).wait_for()
             assert lanes.locator("th").all_inner_texts() == ["Shard 0", "Shard 1"]

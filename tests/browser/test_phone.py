@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import Service, signed_in
+from browsing import OPEN, PAGES, TOO_WIDE, Service, places, signed_in
 
 from app.client import Client
 
@@ -16,21 +16,15 @@ pytestmark = pytest.mark.slow
 SIDEWAYS = """() => [document.documentElement, ...document.querySelectorAll(".scroll:not(.matrix)")]
     .filter((each) => each.scrollWidth > each.clientWidth + 1)
     .map((each) => `${each.scrollWidth}: ${each.innerText.slice(0, 100)}`)"""
-OPEN = "document.querySelectorAll('main details').forEach((each) => { each.open = true; })"
 
 
 def test_nothing_is_scrolled_sideways(opened: Callable[..., Any], client: Client, service: Service) -> None:
     page = signed_in(opened(390), service.url, service.key)
     jobs = {job.kind: job.id for job in client.jobs.list().items}
-    paths = (
-        "/", "/datasets", "/datasets/foods", "/hierarchies", "/hierarchies/things", "/train", "/tune", "/jobs",
-        "/models", "/models/foods", "/models/foods/versions/2", "/models/sure-foods/versions/1",
-        "/models/foods/compare?a=1&b=2", "/playground", "/keys", "/audit", "/docs",
-        *(f"/jobs/{id}" for id in jobs.values()),
-    )  # fmt: skip
-    for path in paths:
-        page.goto(f"{service.url}{path}")
+    for path in (*PAGES, *(f"/jobs/{id}" for id in jobs.values())):
+        assert page.goto(f"{service.url}{path}").status == 200, path
         page.wait_for_load_state("networkidle" if path != "/" else "load")
+        assert page.evaluate(TOO_WIDE) == [], path
         page.evaluate(OPEN)
         assert page.evaluate(SIDEWAYS) == [], path
 
@@ -44,16 +38,14 @@ def test_long_names_in_a_tree_are_beside_their_buttons_and_long_ids_are_cut_at_t
     client.hierarchies.upload(tmp_path / "long.csv", "long-names", name_field="name")
     page = signed_in(opened(390), service.url, service.key)
     page.goto(f"{service.url}/hierarchies/long-names")
-    node = page.locator("#tree .node").first
-    button, name = node.get_by_role("button").bounding_box(), node.locator(".name").bounding_box()
-    assert name["y"] < button["y"] + button["height"]
-    assert name["x"] > button["x"]
-    assert page.evaluate(SIDEWAYS) == []
-    id = node.locator(".id bdi")
+    parts = ("button", ".name", ".id", ".id bdi")
+    button, name, frame, whole = places(page, *(f"#tree .node {part}" for part in parts))
+    assert name["top"] < button["bottom"]
+    assert name["left"] > button["left"]
     # the id goes beyond its frame on the left
-    frame, whole = node.locator(".id").bounding_box(), id.bounding_box()
     assert whole["width"] > frame["width"]
-    assert whole["x"] < frame["x"]
+    assert whole["left"] < frame["left"]
+    assert page.evaluate(SIDEWAYS) == []
 
 
 def test_a_formula_breaks_into_lines(opened: Callable[..., Any], service: Service) -> None:
@@ -63,12 +55,12 @@ def test_a_formula_breaks_into_lines(opened: Callable[..., Any], service: Servic
     page.evaluate(OPEN)
     page.get_by_label("Method", exact=True).select_option("orthogonal_transfer")
     formula = page.get_by_role("group", name="Objective")
-    lines = formula.locator("math")
-    lines.nth(4).wait_for()
-    right = formula.evaluate("each => each.getBoundingClientRect().right")
-    boxes = [each.bounding_box() for each in lines.all()]
-    assert max(box["x"] + box["width"] for box in boxes) <= right
-    assert len({round(box["y"] + box["height"]) for box in boxes}) > 1
+    formula.locator("math").nth(4).wait_for()
+    frame, *lines = formula.evaluate(
+        "each => [each, ...each.querySelectorAll('math')].map((one) => one.getBoundingClientRect().toJSON())"
+    )
+    assert max(line["right"] for line in lines) <= frame["right"]
+    assert len({round(line["bottom"]) for line in lines}) > 1
 
 
 def test_cells_below_each_other_tell_their_column_and_are_still_cells_of_a_table(
@@ -80,9 +72,9 @@ def test_cells_below_each_other_tell_their_column_and_are_still_cells_of_a_table
     cell = row.get_by_role("cell").nth(1)
     assert page.get_by_role("columnheader").nth(2).inner_text() == "Rows"
     assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"Rows"'
-    boxes = [each.bounding_box() for each in row.get_by_role("cell").all()]
-    assert [box["x"] for box in boxes] == [boxes[0]["x"]] * len(boxes)
-    assert all(upper["y"] < lower["y"] for upper, lower in pairwise(boxes))
+    boxes = row.get_by_role("cell").evaluate_all("all => all.map((one) => one.getBoundingClientRect().toJSON())")
+    assert {box["left"] for box in boxes} == {boxes[0]["left"]}
+    assert all(upper["top"] < lower["top"] for upper, lower in pairwise(boxes))
 
 
 def test_rows_that_a_script_adds_are_stacked_too(opened: Callable[..., Any], client: Client, service: Service) -> None:

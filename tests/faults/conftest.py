@@ -3,8 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 import pytest
 from noise import noise
 from sqlalchemy.orm import Session, sessionmaker
+from warm_parent import Forked, warm_parent
 
 from app.jobs import service as jobs
 from app.jobs.schemas import Job, TrainRequest
@@ -24,19 +23,13 @@ class Workers:
 
     def __init__(self, log: str) -> None:
         self._log = log
-        self._started: dict[subprocess.Popen[bytes], tuple[str, int]] = {}
+        self._started: dict[Forked, tuple[str, int]] = {}
 
-    def start(self, concurrency: int = 1, queue: str = "general", first: str = "") -> subprocess.Popen[bytes]:
+    def start(self, concurrency: int = 1, queue: str = "general", first: str = "") -> Forked:
         """A worker, leader of a process group of its own, which runs a piece of Python ``first``."""
         run = f"{first}\nimport runpy\nrunpy.run_module('workers.main', run_name='__main__', alter_sys=True)"
-        with open(self._log, "ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-c", run, "--queue", queue, "--concurrency", str(concurrency)],
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-                start_new_session=True,
-            )
+        arguments = ["--queue", queue, "--concurrency", str(concurrency)]
+        process = warm_parent().fork(run, arguments, self._log)
         # the general pool has a process more, for imports
         self._started[process] = queue, concurrency + (queue == "general")
         return process

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from reading import reading
 
 from app.datasets.schemas import ImportOptions
 from app.formats import csv_table
@@ -18,27 +19,7 @@ from app.formats.window import NOT_UTF8, Window
 IN_HEADER = "as in the header (cells that contain the delimiter need double quotes around them)"
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("csv") / "data.csv"
-
-
-def parse(path: Path, content: str | bytes, label_column: str = "label") -> Parsed:
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return parse_csv(path, ImportOptions(label_column=label_column))
-
-
-def outcome(path: Path) -> Parsed | FormatError:
-    try:
-        return parse_csv(path, ImportOptions())
-    except FormatError as error:
-        return error
-
-
-def errors(path: Path, content: str | bytes) -> list[RowError]:
-    with pytest.raises(FormatError) as caught:
-        parse(path, content)
-    return caught.value.errors
+parse, outcome, errors = reading(parse_csv)
 
 
 def written(rows: Sequence[Sequence[object]], newline: str = "\r\n") -> str:

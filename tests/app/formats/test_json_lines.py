@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from reading import reading
 
 from app.datasets.schemas import ImportOptions
 from app.formats import json_lines
@@ -14,28 +15,7 @@ from app.formats.json_lines import parse_jsonl
 from app.formats.table import FormatError, Parsed, RowError
 from app.formats.window import NOT_UTF8, Window
 
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("jsonl") / "data.jsonl"
-
-
-def parse(path: Path, content: str | bytes, label_column: str = "label") -> Parsed:
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return parse_jsonl(path, ImportOptions(label_column=label_column))
-
-
-def outcome(path: Path) -> Parsed | FormatError:
-    try:
-        return parse_jsonl(path, ImportOptions())
-    except FormatError as error:
-        return error
-
-
-def errors(path: Path, content: str | bytes) -> list[RowError]:
-    with pytest.raises(FormatError) as caught:
-        parse(path, content)
-    return caught.value.errors
+parse, outcome, errors = reading(parse_jsonl)
 
 
 def written(rows: list[dict[str, Any]], ascii_only: bool = True) -> str:

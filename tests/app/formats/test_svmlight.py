@@ -4,36 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from reading import reading
 from scipy.sparse import csr_matrix
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from app.datasets.schemas import ImportOptions
 from app.formats import svmlight
 from app.formats.svmlight import parse_svmlight
-from app.formats.table import FormatError, Parsed, RowError
+from app.formats.table import FormatError, RowError
 
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("svmlight") / "data.svm"
-
-
-def parse(path: Path, content: str | bytes) -> Parsed:
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return parse_svmlight(path, ImportOptions())
-
-
-def outcome(path: Path) -> Parsed | FormatError:
-    try:
-        return parse_svmlight(path, ImportOptions())
-    except FormatError as error:
-        return error
-
-
-def errors(path: Path, content: str | bytes) -> list[RowError]:
-    with pytest.raises(FormatError) as caught:
-        parse(path, content)
-    return caught.value.errors
+parse, outcome, errors = reading(parse_svmlight)
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False).filter(lambda value: value != 0.0)

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,12 @@ from sqlalchemy.orm import Session, sessionmaker
 from working import SPARSE, TABLE, TEXTS, trained
 
 from app.access import keys
+from app.formats.hierarchies.parsing import parse_hierarchy
+from app.formats.hierarchies.source import Bounds
+from app.formats.hierarchies.vocabulary import Vocabulary
+from app.formats.plain_file import plain_file
+from app.hierarchies import service as hierarchies
+from app.hierarchies.schemas import HierarchyOptions
 from app.main import create_app
 
 # Streams have no end; without a queue and workers the service is rightly not ready.
@@ -31,11 +38,20 @@ NOT_OF_ALL = "/jobs/.id./predictions$"
 ANSWERS = ["2xx", "3xx", "401", "403", "404", "409", "412", "413", "429", "507"]
 
 
+def read_here(
+    path: Path, format: str, options: HierarchyOptions, bounds: Bounds, _check: Callable[[], None]
+) -> Vocabulary:
+    """A label tree, read as the process does that the service starts for it: a hundred of them take a minute."""
+    with plain_file(path) as plain:
+        return parse_hierarchy(plain, format, options, bounds)
+
+
 @pytest.fixture
 def lived_in(
-    database: sessionmaker[Session], configure: Callable[..., None]
+    database: sessionmaker[Session], configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[FastAPI, dict[str, str]]]:
     """A service with three models, and a key of each role."""
+    monkeypatch.setattr(hierarchies, "read_hierarchy", read_here)
     configure(log_level="critical", failed_keys_per_minute=0, requests_per_second=0)
     with database() as session:
         secrets = {role: keys.create(session, f"the-{role}", role).secret for role in ROLES}
