@@ -186,7 +186,7 @@ def _show(evaluation: Evaluation, json: bool) -> None:
     if evaluation.microseconds_per_row is not None:
         facts["microseconds_per_row"] = number(evaluation.microseconds_per_row)
     if evaluation.unknown_named:
-        facts["unknown_labels"] = f"{evaluation.unknown_labels}, as {', '.join(evaluation.unknown_named)}"
+        facts["unknown_labels"] = f"{evaluation.unknown_labels}, such as {', '.join(evaluation.unknown_named)}"
     out.print(table(["evaluation", evaluation.id], facts.items()))
     others, by_frequency = bands.parted(evaluation.measures)
     for level in sorted({measure.level for measure in others}):

@@ -159,9 +159,13 @@ def _difference(change: LabelChange) -> tuple[str | None, str | None, str | None
             ", ".join(change.names.values()) or None,
             replaced,
         )
-    top = ROOT if change.change == "moved" else None
-    before = (change.parent_before or ROOT) if change.change == "went" else change.parent_before or top
-    return before, (change.parent or ROOT) if change.change == "appeared" else change.parent or top, replaced
+    before = ", ".join([change.parent_before or ROOT, *change.other_parents_before])
+    now = ", ".join([change.parent or ROOT, *change.other_parents])
+    return (
+        before if change.change in ("went", "moved") else None,
+        now if change.change in ("appeared", "moved") else None,
+        replaced,
+    )
 
 
 def _option(text: str) -> tuple[str, str]:

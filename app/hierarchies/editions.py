@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.concurrency import comparing
-from app.hierarchies.nodes import MAX_NODES
+from app.hierarchies.nodes import MAX_NODES, is_graph
 from app.hierarchies.schemas import Change, Changes, LabelChange
 from app.store import tables
 from app.store.db import reading
@@ -21,7 +21,7 @@ Facts = Mapping[str, Any]
 @dataclass(frozen=True)
 class _Node:
     name: str
-    parent: str | None  # by id
+    parents: tuple[str, ...]  # by id, the first that of the tree
     facts: Facts
 
 
@@ -32,8 +32,13 @@ class _Edition:
     nodes: Mapping[str, _Node]
     retired: Mapping[str, Facts]
 
-    def name(self, id: str | None) -> str | None:
-        return None if id is None else self.nodes[id].name
+    def places(self, node: _Node) -> dict[str, Any]:
+        """The first parent and the others, as the fields of a change."""
+        names = [self.nodes[id].name for id in node.parents]
+        return {"parent": names[0] if names else None, "other_parents": names[1:]}
+
+    def places_before(self, node: _Node) -> dict[str, Any]:
+        return {f"{name}_before": place for name, place in self.places(node).items()}
 
 
 def changes(
@@ -64,7 +69,10 @@ def changes(
     check_range(offset, limit, MAX_NODES)
     with comparing():
         with reading(session):
-            new, old = (_edition(session, by_ref(session, tables.Hierarchy, each).id) for each in (ref, since))
+            owners = [by_ref(session, tables.Hierarchy, each) for each in (ref, since)]
+            # along a tree the first parent alone counts
+            graphs = all(is_graph(owner) for owner in owners)
+            new, old = (_edition(session, owner, graph=graphs) for owner in owners)
         return _listed(old, new, change, offset, limit)
 
 
@@ -78,14 +86,16 @@ def _listed(old: _Edition, new: _Edition, change: Change | None, offset: int, li
     return Changes(counts=counts, n_same=n_both - len(touched), changes=list(islice(wanted, offset, offset + limit)))
 
 
-def _edition(session: Session, id: str) -> _Edition:
-    N, R = tables.HierarchyNode, tables.RetiredLabel
+def _edition(session: Session, owner: tables.Hierarchy, *, graph: bool) -> _Edition:
+    N, R, id = tables.HierarchyNode, tables.RetiredLabel, owner.id
     rows = session.execute(select(N.name, N.parent, N.facts).where(N.hierarchy_id == id).order_by(N.number)).all()
     ids = [(row.facts or {}).get("id", row.name) for row in rows]
-    nodes = {
-        label: _Node(row.name, None if row.parent < 0 else ids[row.parent], row.facts or {})
-        for label, row in zip(ids, rows, strict=True)
-    }
+    number = {row.name: at for at, row in enumerate(rows)}
+    nodes = {}
+    for label, row in zip(ids, rows, strict=True):
+        others = (row.facts or {}).get("other_parents", []) if graph else []
+        above = [] if row.parent < 0 else [row.parent, *(number[name] for name in others if name in number)]
+        nodes[label] = _Node(row.name, tuple(ids[at] for at in above), row.facts or {})
     retired = session.execute(select(R.name, R.facts).where(R.hierarchy_id == id)).all()
     return _Edition(nodes, {row.facts.get("id", row.name): row.facts for row in retired})
 
@@ -95,10 +105,10 @@ def _compared(old: _Edition, new: _Edition) -> Iterator[LabelChange]:
         names = node.facts.get("names", {})
         before = old.nodes.get(id)
         if before is None:
-            yield LabelChange(change="appeared", label=node.name, names=names, parent=new.name(node.parent))
+            yield LabelChange(change="appeared", label=node.name, names=names, **new.places(node))
             continue
-        if node.parent != before.parent:
-            places = {"parent": new.name(node.parent), "parent_before": old.name(before.parent)}
+        if {*node.parents} != {*before.parents}:
+            places = new.places(node) | old.places_before(before)
             yield LabelChange(change="moved", label=node.name, names=names, **places)
         names_before = before.facts.get("names", {})
         if names != names_before:
@@ -112,6 +122,6 @@ def _compared(old: _Edition, new: _Edition) -> Iterator[LabelChange]:
                 change="went",
                 label=node.name,
                 names=node.facts.get("names", {}),
-                parent_before=old.name(node.parent),
                 replaced_by=new.retired.get(id, {}).get("replaced_by", []),
+                **old.places_before(node),
             )

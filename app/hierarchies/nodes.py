@@ -1,5 +1,7 @@
 """Nodes of hierarchies, by parent or name with facts and row counts, or all of them as a label tree or graph."""
 
+import json
+from collections import Counter
 from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
@@ -49,10 +51,12 @@ def nodes(
     check_range(offset, limit, MAX_NODES)
     with reading(session):
         owner = by_ref(session, tables.Hierarchy, ref)
-        of_owner = N.hierarchy_id == owner.id
+        of_owner, further = N.hierarchy_id == owner.id, other_parents(session, owner)
         chosen: list[ColumnElement[bool]] = [of_owner]
         if parent is not None:
-            chosen.append(N.parent == _number(session, owner, parent))
+            below = N.parent == _number(session, owner, parent)
+            others = [node for node, above in further.items() if parent in above]
+            chosen.append(or_(below, N.number.in_(others)) if others else below)
         if search is not None:
             chosen.append(_named(session, owner, search))
         n_nodes = session.scalars(select(func.count()).select_from(N).where(*chosen)).one()
@@ -60,7 +64,9 @@ def nodes(
         order = [N.number] if parent is None else [notation.is_(None), notation, N.name]
         found = session.scalars(select(N).where(*chosen).order_by(*order).offset(offset).limit(limit)).all()
         numbers = [node.number for node in found]
-        counts = _counts(session, owner.id, numbers)
+        counts = Counter(_counts(session, owner.id, numbers))
+        by_name = Counter(name for above in further.values() for name in above)
+        counts.update({node.number: by_name[node.name] for node in found})
         names = _names(session, owner.id, {node.parent for node in found})
         n_rows = None if dataset is None else _rows_below(session, owner.id, dataset)
     level = np.searchsorted(list(accumulate(owner.levels)), numbers, side="right") + 1
@@ -71,7 +77,7 @@ def nodes(
                 name=node.name,
                 parent=names.get(node.parent),
                 level=at,
-                n_children=counts.get(node.number, 0),
+                n_children=counts[node.number],
                 n_rows=None if n_rows is None else int(n_rows[node.number]),
                 **(node.facts or {}),
             )
@@ -158,16 +164,23 @@ def taxonomy(session: Session, id: str) -> Taxonomy | None:
     with reading(session):
         found = session.execute(select(N.parent, N.name).where(N.hierarchy_id == id).order_by(N.number)).all()
         owner = session.get(tables.Hierarchy, id)
-        further: dict[str, list[str]] = {}
-        if owner is not None and is_graph(owner):
-            described = select(N.name, N.facts).where(N.hierarchy_id == id, N.facts.is_not(None))
-            further = {row.name: row.facts.get("other_parents", []) for row in session.execute(described)}
+        further = {} if owner is None else other_parents(session, owner)
     if not found:
         return None
     names, parent = tuple(row.name for row in found), np.array([row.parent for row in found], np.int32)
     if not further:
         return Taxonomy(names, parent)
-    return Taxonomy(names, parent, other_edges({name: node for node, name in enumerate(names)}, further))
+    others = {names[node]: above for node, above in further.items()}
+    return Taxonomy(names, parent, other_edges({name: node for node, name in enumerate(names)}, others))
+
+
+def other_parents(session: Session, hierarchy: tables.Hierarchy) -> dict[int, list[str]]:
+    """The parents beside the first one, by the number of the node; only of a label graph."""
+    if not is_graph(hierarchy):
+        return {}
+    others = N.facts["other_parents"].as_string()
+    rows = session.execute(select(N.number, others).where(N.hierarchy_id == hierarchy.id, others.is_not(None)))
+    return {row[0]: json.loads(row[1]) for row in rows}
 
 
 def is_graph(hierarchy: tables.Hierarchy) -> bool:

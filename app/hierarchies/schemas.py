@@ -248,6 +248,12 @@ class LabelChange(BaseModel):
     parent_before: str | None = Field(
         default=None, description="Old parent of a label that moved or went; absent on the top level."
     )
+    other_parents: list[str] = Field(
+        default=[], description="Further parents of a label that appeared or moved, if both editions are label graphs."
+    )
+    other_parents_before: list[str] = Field(
+        default=[], description="Further parents before of a label that moved or went, if both are label graphs."
+    )
     replaced_by: list[str] = Field(
         default=[], description="Labels that went or were deprecated only: replacements named by the later edition."
     )

@@ -67,7 +67,9 @@ def refuse_in_use(session: Session, what: str, of_job: Any, of_version: Any, id:
         .order_by(tables.Model.name)
     ).all()
     if models and not force:
-        raise Conflict(f"{counted(len(models), 'model')} came from the {what}, as {models[0]!r}; force=true deletes it")
+        raise Conflict(
+            f"{counted(len(models), 'model')} came from the {what}, such as {models[0]!r}; force=true deletes it"
+        )
 
 
 def write_tags(session: Session, job: tables.Job, tags: Mapping[str, str] | None) -> None:

@@ -130,8 +130,8 @@ def from_table(table: Any, reads: ModelInputs) -> list[Any]:
     if columns != [str(place) for place in range(len(columns))]:
         raise ClientError(
             f"{_model(reads)} reads {reads.n_numbers} numbers by their order, as its dataset had no names of columns. "
-            f"The table has names, as {columns[0]!r}: if its columns are in the order of the training file, pass an "
-            "array, as frame.to_numpy()"
+            f"The table has names, such as {columns[0]!r}: if its columns are in the order of the training file, pass "
+            "an array, as frame.to_numpy()"
         )
     return [list(row.values()) for row in rows]
 

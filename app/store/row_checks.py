@@ -214,7 +214,7 @@ def _of_labels(parsed: Parsed, counts: Counted) -> Iterator[tuple[str, str]]:
     if len(single):
         yield (
             "labels_with_one_row",
-            f"{counted(len(single), 'label', 'has/have')} one row{'' if len(single) == 1 else ' each'}, as "
+            f"{counted(len(single), 'label', 'has/have')} one row{'' if len(single) == 1 else ' each'}, such as "
             f"{_named(counts.labels, single)}: such labels cannot be both trained on and tested",
         )
     unseen = np.flatnonzero((counts.train == 0) & (counts.test > 0))
@@ -222,7 +222,7 @@ def _of_labels(parsed: Parsed, counts: Counted) -> Iterator[tuple[str, str]]:
         named = _named(counts.labels, unseen)
         yield (
             "labels_in_test_alone",
-            f"{counted(len(unseen), 'label', 'is/are')} in the test part and not in training, as {named}",
+            f"{counted(len(unseen), 'label', 'is/are')} in the test part and not in training, such as {named}",
         )
     if len(counts.labels) == 1:
         yield (

@@ -11,12 +11,15 @@ const AT_ONCE = 100;
 
 const called = (names) => named(names ?? {}) ?? "";
 
+const above = (parent, others) => [parent ?? "the root", ...others].join(", ");
+
 function words(each) {
-  if (each.change === "moved") return `from ${each.parent_before ?? "the root"} to ${each.parent ?? "the root"}`;
+  const [now, before] = [above(each.parent, each.other_parents), above(each.parent_before, each.other_parents_before)];
+  if (each.change === "moved") return `from ${before} to ${now}`;
   if (each.change === "renamed") return `${called(each.names_before)} → ${called(each.names)}`;
   const by = each.replaced_by.length ? `, replaced by ${each.replaced_by.join(", ")}` : "";
-  const where = each.change === "went" ? each.parent_before : each.parent;
-  return `${where ? `below ${where}` : "below the root"}${by}`;
+  if (each.change === "deprecated") return by.replace(", ", "");
+  return `below ${each.change === "went" ? before : now}${by}`;
 }
 
 function row(each) {

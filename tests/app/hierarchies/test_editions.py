@@ -10,6 +10,7 @@ from app.errors import InvalidInput, NotFound, TooMany
 from app.formats.hierarchies.vocabulary import Label, Vocabulary
 from app.hierarchies import service as hierarchies
 from app.hierarchies.editions import changes
+from app.hierarchies.nodes import nodes
 from solvers.labels.taxonomy import Taxonomy
 
 
@@ -59,6 +60,29 @@ def test_labels_are_the_same_by_id_whatever_they_are_called(session: Session) ->
     _keep(session, "codes", [("root", "1"), ("1", "2")], {"1": Label(id="u:1"), "2": Label(id="u:2")})
     found = changes(session, "codes", "uris")
     assert (found.changes, found.n_same) == ([], 2)
+
+
+def test_labels_of_graphs_move_by_any_of_their_parents(session: Session) -> None:
+    top = [("root", "craft"), ("root", "food")]
+    for name, below in (
+        ("first", [("craft", "baking"), ("food", "baking"), ("craft", "tin"), ("food", "tin")]),
+        ("second", [("food", "baking"), ("craft", "tin"), ("food", "tin"), ("craft", "cake"), ("food", "cake")]),
+    ):
+        hierarchies.register(session, name, "skos", Vocabulary(Taxonomy.from_graph([*top, *below]), {}, {}, []))
+    found = changes(session, "second", "first")
+    appeared, moved = found.changes
+    assert (appeared.label, {appeared.parent, *appeared.other_parents}) == ("cake", {"craft", "food"})
+    assert (moved.label, moved.parent, moved.other_parents) == ("baking", "food", [])
+    assert {moved.parent_before, *moved.other_parents_before} == {"craft", "food"}
+    assert found.n_same == 3
+    back = changes(session, "first", "second").changes[0]
+    assert (back.change, {back.parent_before, *back.other_parents_before}) == ("went", {"craft", "food"})
+    for parent, below in (("craft", {"tin", "cake"}), ("food", {"baking", "tin", "cake"})):
+        page = nodes(session, "second", parent)
+        assert {node.name for node in page.nodes} == below
+        assert page.n_nodes == len(below)
+        top_level = {node.name: node.n_children for node in nodes(session, "second", "root").nodes}
+        assert top_level[parent] == len(below)
 
 
 def test_few_are_compared_at_a_time(editions: Session) -> None:
