@@ -164,8 +164,14 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return sp.csr_matrix(indicators) if self._form == "sparse" else indicators
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores, shape (n_samples, n_classes), in the order of ``classes_``."""
-        return self._table(X, "score")
+        """Scores, shape (n_samples, n_classes), in the order of ``classes_``.
+
+        Of two classes with one label per row, by how much the second one leads: shape (n_samples,), as scikit-learn's
+        scorers expect.
+        """
+        scores = self._table(X, "score")
+        binary = self._form == "labels" and scores.shape[1] == 2
+        return scores[:, 1] - scores[:, 0] if binary else scores
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities, shape (n_samples, n_classes), in the order of ``classes_``.
@@ -175,7 +181,10 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         AttributeError
             The version has none; those that ``auto`` trains have.
         """
-        return self._table(X, "probability")
+        found = self._table(X, "probability")
+        # single precision rounds the sum; the probabilities of sets, and of the first of many labels, have other sums
+        total = found.sum(axis=1, keepdims=True)
+        return np.where(np.abs(total - 1.0) < 1e-4, found / np.where(total > 0.0, total, 1.0), found)
 
     def _labels(self, y: Any, keep: NDArray[np.bool_]) -> Sequence[Any]:
         """The label or the labels of each row that is kept; sets their classes and the form of y."""

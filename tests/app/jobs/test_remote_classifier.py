@@ -8,6 +8,7 @@ import pytest
 from asking import TestClient
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import cross_val_score
 
 from app.client import Client
@@ -47,6 +48,16 @@ def test_probabilities_are_those_of_the_service_and_sum_to_one(make: Callable[..
     chances = classifier.predict_proba(TEXTS[:4])
     np.testing.assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-5)
     assert (classifier.classes_[chances.argmax(axis=1)] == LABELS[:4]).all()
+
+
+def test_scorers_of_scikit_learn_take_the_scores_of_two_classes(make: Callable[..., RemoteClassifier]) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.where(X[:, 0] > 0, "up", "down")
+    classifier = make().fit(X, y)
+    lead = classifier.decision_function(X)
+    assert lead.shape == (40,)
+    assert (classifier.classes_[(lead > 0).astype(int)] == classifier.predict(X)).all()
+    assert get_scorer("roc_auc")(classifier, X, y) > 0.95
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
