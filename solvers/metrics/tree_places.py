@@ -40,7 +40,7 @@ def tree_places(
     -------
     whole, level : int32 arrays, shape of ``labels``
         Among all answers, where there is one more than there are better ones than the node's best; and among the nodes
-        of the node's level.
+        of the node's level, no two of which share a place: of equally good ones the first comes first.
     """
     found = np.zeros((2, len(labels)), np.int32)
     values = np.ascontiguousarray(scores)
@@ -109,6 +109,9 @@ def _tree_places(
             found[0, e] = before + 1
             before = 0
             for other in range(begins[level[node] - 1], begins[level[node]]):
-                if other != node and best[other] >= 0 and _better(values, ties, i, best[other], mine):
+                if best[other] < 0 or other == node:
+                    continue
+                # in a graph, nodes of a level may have the same answer below them
+                if _better(values, ties, i, best[other], mine) or (best[other] == mine and other < node):
                     before += 1
             found[1, e] = before + 1

@@ -201,6 +201,16 @@ def test_a_node_is_where_the_best_answer_at_or_below_it_is(seed):
             assert among == (listed.index(node) + 1 if at else 0)
 
 
+def test_nodes_of_a_level_do_not_share_a_place_where_an_answer_is_below_several():
+    edges = [("root", "a"), ("root", "b"), ("root", "c"), ("a", "d"), ("b", "d"), ("c", "e"), ("a", "f"), ("c", "f")]
+    graph = Taxonomy.from_graph(edges)
+    nodes = graph.find(["d", "e", "f"])
+    above = graph.find(["a", "b", "c"])
+    for values, expected in (([3.0, 2.0, 1.0], (1, 2, 3)), ([1.0, 2.0, 3.0], (1, 3, 2)), ([2.0, 3.0, 1.0], (2, 3, 1))):
+        _, level = tree_places(graph, nodes, np.array([values]), None, np.array([0, 3]), above)
+        assert tuple(level) == expected
+
+
 @pytest.mark.parametrize("case", ["flat", "tree", "sets"])
 def test_intervals_are_those_of_rows_drawn_again(case, monkeypatch):
     if case == "flat":
