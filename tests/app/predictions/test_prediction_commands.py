@@ -217,9 +217,12 @@ def test_a_file_is_coded_in_one_command_that_says_what_is_sure(
 
 def test_with_a_level_only_its_nodes_are_called_sure() -> None:
     promised = {"threshold": 0.3, "precision": 0.88, "lower_bound": 0.81, "answered": 0.9, "asked": 0.8}
-    sure = SureRows(**promised, sure_level=2, n_rows=10, n_sure=1, n_broader=7, levels=[0, 8, 0], n_at_level=8)
+    counts = {"n_answered": 8, "n_sure": 1, "n_broader": 7, "n_at_level": 8}
+    sure = SureRows(**promised, sure_level=2, counted="nodes", n_rows=10, levels=[0, 8, 0], **counts)
     said = [*sure_sentences(sure)]
-    assert said[0].startswith("8 of 10 rows (80.0%) are sure at level 2: sure_ancestor names the node of 7, and 1 have")
+    assert said[0] == (
+        "8 of 10 rows (80.0%) have a sure node at level 2: in 1 it is the label, in 7 a broader node (sure_ancestor)"
+    )
     assert said[1].startswith("90.0% of the held-out rows had a sure node at level 2; of these, 88.0% were right")
     assert len(said) == 2
 
