@@ -1,6 +1,7 @@
 """Commands: predict, predict-dataset and code."""
 
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ from app.predictions.schemas import (
     BatchPredictRequest,
     ExplainedTerm,
     NamedLabel,
+    PathStep,
     Prediction,
     PredictRequest,
     PredictResponse,
@@ -38,6 +40,8 @@ _NOTHING = SubtreeNode(label="(no label)", parent=None, margin=0.0)
 _NOT_IN_SET = "not in the set"
 _LISTED = 10
 _SureLevel = Annotated[str, option(BatchPredictRequest, "sure_level", metavar="any|leaves|LEVEL")]
+# what joins the steps of a label that is a whole path
+_AFTER = re.compile(r"^\s*(?:>|/|::|\||›)\s*(?=\S)")
 _NO_TEXTS = ("this model takes records", "this model takes numbers")
 
 
@@ -203,11 +207,7 @@ def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple
             yield from _set_rows(row, item, languages)
             continue
         for place, best in enumerate(item.top):
-            way = (
-                " > ".join(f"{step.label} {_score(step.margin) or '-'}" for step in item.path or [])
-                if place == 0
-                else None
-            )
+            way = _way(item.path or []) if place == 0 else None
             sure = item.sure if place == 0 else None
             said = None if sure is None else f"{sure.label} {sure.probability:.3f}"
             named = (best.label, *_names(best, languages))
@@ -222,6 +222,20 @@ def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple
                 said,
                 certain,
             )
+
+
+def _way(path: list[PathStep]) -> str:
+    """The steps with their margins."""
+    above = ["", *(step.label for step in path)]
+    return " > ".join(
+        f"{_own_step(each.label, up)} {_score(each.margin) or '-'}" for each, up in zip(path, above[:-1], strict=True)
+    )
+
+
+def _own_step(label: str, above: str) -> str:
+    """A label without the one above it, if it is a path that begins with that: of `a > b`, below `a`, only `b`."""
+    between = _AFTER.match(label.removeprefix(above)) if above and label.startswith(above) else None
+    return label if between is None else label[len(above) + between.end() :]
 
 
 def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tuple[object, ...]]:

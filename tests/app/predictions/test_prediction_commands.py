@@ -8,8 +8,8 @@ import pytest
 from canned import DATASET, Canned, problem, status_of
 
 from app.client import Client
-from app.predictions.commands import sure_sentences
-from app.predictions.schemas import SureRows
+from app.predictions.commands import _way, sure_sentences
+from app.predictions.schemas import PathStep, SureRows
 
 JOB = {
     "id": "p1",
@@ -225,6 +225,19 @@ def test_with_a_level_only_its_nodes_are_called_sure() -> None:
     )
     assert said[1].startswith("90.0% of the held-out rows had a sure node at level 2; of these, 88.0% were right")
     assert len(said) == 2
+
+
+@pytest.mark.parametrize(
+    ("labels", "shown"),
+    [
+        (["Home", "Home > Kitchen", "Home > Kitchen > Pans"], "Home - > Kitchen - > Pans -"),
+        (["a", "a/b", "a/b/c"], "a - > b - > c -"),
+        (["01", "011", "0110"], "01 - > 011 - > 0110 -"),
+        (["1", "1.1", "Home > Pans"], "1 - > 1.1 - > Home > Pans -"),
+    ],
+)
+def test_labels_that_are_paths_do_not_repeat_the_labels_above(labels: list[str], shown: str) -> None:
+    assert _way([PathStep(label=label, margin=None) for label in labels]) == shown
 
 
 def test_a_coded_file_becomes_a_review_queue_before_its_rows_are_deleted(
