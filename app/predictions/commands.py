@@ -31,7 +31,7 @@ from app.predictions.schemas import (
     SureRows,
     UsedThreshold,
 )
-from app.remote.errors import ClientError
+from app.remote.errors import ClientError, JobFailedError
 from app.reviews.schemas import ReviewRequest
 
 # The service's default limit of instances in one request.
@@ -484,6 +484,10 @@ def _uploaded(client: Client, path: Path, model: str, columns: dict[str, Any]) -
     dataset = client.datasets.upload(path, name, for_model=model, progress=False, **columns)
     try:
         return dataset.wait(progress=False).id
+    except JobFailedError as error:
+        client.datasets.delete(dataset.id, force=True)
+        detail = f"{path} cannot be read" if dataset.error is None else f"{path} cannot be read: {dataset.error.detail}"
+        raise JobFailedError(detail, error.errors) from None
     except ClientError:
         client.datasets.delete(dataset.id, force=True)
         raise

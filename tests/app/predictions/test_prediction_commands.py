@@ -215,6 +215,22 @@ def test_a_file_is_coded_in_one_command_that_says_what_is_sure(
     assert "60.0% of the held-out rows had a sure label; of these, 96.0% were right (at least 95.1%, with a" in said
 
 
+def test_a_file_that_cannot_be_read_is_named_as_the_person_named_it(
+    job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (rows := tmp_path / "rows.csv").write_text("x\n")
+    job.answer("POST /datasets", DATASET | {"id": "d9", "state": "importing"}, 202)
+    fault = problem(422, "invalid_input", "The file is not valid", [{"detail": "row 2: a formula", "pointer": None}])
+    job.answer("GET /datasets/d9", DATASET | {"id": "d9", "state": "failed", "error": fault})
+    job.answer("DELETE /datasets/d9", b"", 204)
+    assert status_of(monkeypatch, "code", "topics", str(rows), "--output", str(tmp_path / "out.csv")) != 0
+    shown = capsys.readouterr()
+    said = "".join((shown.out + shown.err).split())
+    assert "".join(f"{rows} cannot be read: The file is not valid".split()) in said
+    assert "topics-rows-" not in said
+    assert ("DELETE", "/datasets/d9") in [(each.method, each.path) for each in job.asked]
+
+
 def test_with_a_level_only_its_nodes_are_called_sure() -> None:
     promised = {"threshold": 0.3, "precision": 0.88, "lower_bound": 0.81, "answered": 0.9, "asked": 0.8}
     counts = {"n_answered": 8, "n_sure": 1, "n_broader": 7, "n_at_level": 8}
