@@ -165,7 +165,7 @@ def _require_labels(parsed: Parsed, cells: Sequence[str]) -> None:
     """Refuse labels that are all lists, or lists cut at commas."""
     names = [name for name in parsed.labels if name]
     if cells and all(looks_like_list(name) or _URI.fullmatch(name) for name in names):
-        first = f"{counted(len(names), 'label')}, as '{shorten(cells[0])}', look like lists"
+        first = f"{counted(len(names), 'label')}, such as '{shorten(cells[0])}', look like lists"
         raise row_error(
             1,
             f"{first}: pass label_lists=read to read them as sets, or label_lists=keep to leave them unchanged",

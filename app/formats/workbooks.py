@@ -178,10 +178,12 @@ def _require_values(path: Path, sheet: str) -> None:
     with zipfile.ZipFile(path) as archive:
         found = formulas_without_values(archive, sheet)
     if found:
-        (cell, row), n = found[0], len(found)
-        which = f"cell {cell} has a formula" if n == 1 else f"{n:,} cells, the first is {cell}, have formulas"
-        way = "open the workbook in a spreadsheet program, which computes them, and save it"
-        raise row_error(row, f"{which} without {'a value' if n == 1 else 'values'}: {way}")
+        (cell, row), n_more = found[0], len(found) - 1
+        last = max(row for _, row in found)
+        where = "of the row" if last == row else f"down to row {last:,}"
+        more = f" ({counted(n_more, 'more cell')} {where} too)" if n_more else ""
+        way = "open the workbook in a spreadsheet program, which computes formulas, and save it"
+        raise row_error(row, f"cell {cell} has a formula without a value{more}: {way}")
 
 
 def _damage(path: Path) -> str:

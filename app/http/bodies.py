@@ -24,6 +24,8 @@ MAX_EXACT = 2.0**53
 # what is refused in place of a number, from the character before it
 _NO_NUMBER = re.compile(r".?(nan|-?inf|[-+]?\d+(\.\d*)?e\d)", re.IGNORECASE | re.DOTALL)
 
+_NAMES = {"nan": "NaN", "inf": "Infinity"}
+
 B = TypeVar("B", bound=BaseModel)
 
 
@@ -137,13 +139,21 @@ def parse_object(content: bytes) -> dict[str, Any]:
     try:
         document = parse_json(content)
     except orjson.JSONDecodeError as error:
-        where = f"parsing stopped at line {error.lineno}, column {error.colno}"
-        if _NO_NUMBER.match(error.doc, max(0, error.pos - 1)):
-            where += ": invalid number, such as NaN, or number too large"
-        raise Malformed(f"The body is not JSON: {where}.") from None
+        raise no_json(error) from None
     if not isinstance(document, dict):
         raise InvalidInput("The body must be a JSON object.")
     return document
+
+
+def no_json(error: orjson.JSONDecodeError) -> Malformed:
+    """The error of a body that is not JSON, with the place; JSON has no NaN and no infinite numbers."""
+    where = f"parsing stopped at line {error.lineno}, column {error.colno}"
+    found = _NO_NUMBER.match(error.doc, max(0, error.pos - 1))
+    if found is None:
+        return Malformed(f"The body is not JSON: {where}.")
+    name = _NAMES.get(found[1].lower().lstrip("-+")[:3])
+    fault = "the number is too large or not written as JSON has it" if name is None else f"{name} is no number in JSON"
+    return Malformed(f"The body is not JSON: {where}: {fault}.")
 
 
 def _deeper_than(document: Any, limit: int) -> bool:

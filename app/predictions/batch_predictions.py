@@ -20,7 +20,7 @@ from app.predictions.least_cost import check_least_cost
 from app.predictions.model_cache import ModelCache
 from app.predictions.schemas import MEDIA_TYPES, BatchPredictRequest, PredictionFormat, PredictionPlan, SureRows
 from app.predictions.service import limits
-from app.predictions.sure_answers import promise
+from app.predictions.sure_answers import labels_answered, promise
 from app.store import tables
 from app.store.buckets import StorageRefused
 from app.store.db import reading
@@ -102,8 +102,12 @@ def plan(session: Session, cache: ModelCache, request: BatchPredictRequest) -> P
     if used is None:
         return found
     promised = promise(loaded.model, used)
-    n_sure = round(n_rows * promised.get("answered", 0.0))
-    counts = {"n_rows": n_rows, "n_sure" if used.level is None else "n_at_level": n_sure}
+    n_answered = round(n_rows * promised.get("answered", 0.0))
+    counts = {"n_rows": n_rows, "n_answered": n_answered}
+    if used.own_level is not None:
+        counts["n_at_level"] = n_answered
+    elif not loaded.model.names_sets:
+        counts["n_sure"] = round(n_rows * labels_answered(loaded.model, used))
     asked: dict[str, Any] = {"asked": request.min_precision, "sure_level": request.sure_level}
     return found.model_copy(update={"sure": SureRows(**promised, **asked, **counts)})
 

@@ -1,6 +1,7 @@
 """Commands: predict, predict-dataset and code."""
 
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ from app.predictions.schemas import (
     BatchPredictRequest,
     ExplainedTerm,
     NamedLabel,
+    PathStep,
     Prediction,
     PredictRequest,
     PredictResponse,
@@ -29,7 +31,7 @@ from app.predictions.schemas import (
     SureRows,
     UsedThreshold,
 )
-from app.remote.errors import ClientError
+from app.remote.errors import ClientError, JobFailedError
 from app.reviews.schemas import ReviewRequest
 
 # The service's default limit of instances in one request.
@@ -38,6 +40,8 @@ _NOTHING = SubtreeNode(label="(no label)", parent=None, margin=0.0)
 _NOT_IN_SET = "not in the set"
 _LISTED = 10
 _SureLevel = Annotated[str, option(BatchPredictRequest, "sure_level", metavar="any|leaves|LEVEL")]
+# what joins the steps of a label that is a whole path
+_AFTER = re.compile(r"^\s*(?:>|/|::|\||›)\s*(?=\S)")
 _NO_TEXTS = ("this model takes records", "this model takes numbers")
 
 
@@ -203,11 +207,7 @@ def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple
             yield from _set_rows(row, item, languages)
             continue
         for place, best in enumerate(item.top):
-            way = (
-                " > ".join(f"{step.label} {_score(step.margin) or '-'}" for step in item.path or [])
-                if place == 0
-                else None
-            )
+            way = _way(item.path or []) if place == 0 else None
             sure = item.sure if place == 0 else None
             said = None if sure is None else f"{sure.label} {sure.probability:.3f}"
             named = (best.label, *_names(best, languages))
@@ -222,6 +222,20 @@ def _rows(predictions: list[Prediction], languages: list[str]) -> Iterator[tuple
                 said,
                 certain,
             )
+
+
+def _way(path: list[PathStep]) -> str:
+    """The steps with their margins."""
+    above = ["", *(step.label for step in path)]
+    return " > ".join(
+        f"{_own_step(each.label, up)} {_score(each.margin) or '-'}" for each, up in zip(path, above[:-1], strict=True)
+    )
+
+
+def _own_step(label: str, above: str) -> str:
+    """A label without the one above it, if it is a path that begins with that: of `a > b`, below `a`, only `b`."""
+    between = _AFTER.match(label.removeprefix(above)) if above and label.startswith(above) else None
+    return label if between is None else label[len(above) + between.end() :]
 
 
 def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tuple[object, ...]]:
@@ -433,30 +447,35 @@ def sure_sentences(sure: SureRows) -> Iterator[str]:
     if sure.threshold is None:
         yield f"No label is sure: no threshold reached the precision {sure.asked} on held-out rows with 95 % confidence"
         return
-    if sure.n_at_level is not None:
-        share = sure.n_at_level / sure.n_rows if sure.n_rows else 0.0
-        yield (
-            f"{sure.n_at_level} of {sure.n_rows} rows ({share:.1%}) are sure at level {sure.sure_level}: "
-            f"sure_ancestor names the node of {sure.n_broader}, and {n_sure} have a label at that level that is sure"
-        )
-    elif sure.n_labels is None:
-        yield f"{n_sure} of {sure.n_rows} rows ({share:.1%}) have a sure label"
-    else:
+    if sure.is_set:
         yield (
             f"{sure.n_sure_labels} of {sure.n_labels} labels are sure; in {n_sure} of {sure.n_rows} rows ({share:.1%}) "
             "all are"
         )
+    if sure.counted == "nodes" and sure.n_answered is not None:
+        yield _with_nodes(sure, sure.n_answered)
+    elif not sure.is_set:
+        yield f"{n_sure} of {sure.n_rows} rows ({share:.1%}) have a sure label"
     if sure.levels is not None and sure.n_at_level is None:
         levels = ", ".join(f"{n} at level {level}" for level, n in enumerate(sure.levels, 1))
-        yield f"{sure.n_broader} more rows have a broader sure node only; by the deepest sure node: {levels}"
+        more = "" if sure.counted == "nodes" else f"{sure.n_broader} more rows have a broader sure node only; "
+        yield f"{more}by the deepest sure node: {levels}"
     if sure.precision is not None and sure.lower_bound is not None and sure.answered is not None:
-        what = f"node at level {sure.sure_level}" if isinstance(sure.sure_level, int) else "label"
-        what = "answer at any level" if sure.sure_level == "any" and sure.levels is not None else what
-        of = "these" if sure.n_labels is None else "these labels"
+        of = "these" if not sure.is_set else f"these {sure.what}s"
+        of += ", with those above others" if sure.is_set and sure.counted == "nodes" else ""
         yield (
-            f"{sure.answered:.1%} of the held-out rows had a sure {what}; of {of}, {sure.precision:.1%} were right "
-            f"(at least {sure.lower_bound:.1%}, with a confidence of 95 %)"
+            f"{sure.answered:.1%} of the held-out rows had a sure {sure.what}; of {of}, {sure.precision:.1%} were "
+            f"right (at least {sure.lower_bound:.1%}, with a confidence of 95 %)"
         )
+
+
+def _with_nodes(sure: SureRows, n_answered: int) -> str:
+    """How many rows have a sure node, and how many of them a sure label."""
+    share = n_answered / sure.n_rows if sure.n_rows else 0.0
+    begin = f"{n_answered} of {sure.n_rows} rows ({share:.1%}) have a sure {sure.what}"
+    if sure.is_set:
+        return f"{begin}: a label or a node above it"
+    return f"{begin}: in {sure.n_sure or 0} it is the label, in {sure.n_broader or 0} a broader node (sure_ancestor)"
 
 
 def _uploaded(client: Client, path: Path, model: str, columns: dict[str, Any]) -> str:
@@ -465,6 +484,10 @@ def _uploaded(client: Client, path: Path, model: str, columns: dict[str, Any]) -
     dataset = client.datasets.upload(path, name, for_model=model, progress=False, **columns)
     try:
         return dataset.wait(progress=False).id
+    except JobFailedError as error:
+        client.datasets.delete(dataset.id, force=True)
+        detail = f"{path} cannot be read" if dataset.error is None else f"{path} cannot be read: {dataset.error.detail}"
+        raise JobFailedError(detail, error.errors) from None
     except ClientError:
         client.datasets.delete(dataset.id, force=True)
         raise

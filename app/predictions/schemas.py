@@ -366,20 +366,34 @@ MEDIA_TYPES: dict[PredictionFormat, str] = {
 class SureRows(UsedThreshold):
     """The number of rows with a sure label, and their precision as measured on held-out rows.
 
-    The precision and its bound apply to labels, not to broader nodes. With a number as `sure_level`, they apply to
-    nodes at that level; for sets, to the labels of all rows together.
+    The precision and its bound apply to what `sure_level` names: the deepest sure node of each row, which may be
+    its label; labels alone; or nodes at one level. For sets, they apply to the labels of all rows together; along a
+    label tree, to all sure nodes, those above others too. `answered` and `n_answered` count rows with such an answer.
     """
 
+    counted: Literal["labels", "nodes"] = Field(
+        default="labels",
+        description="What `precision`, `answered` and `n_answered` count. Nodes of a label tree include labels.",
+    )
+
     answered: float | None = Field(
-        default=None, description="Share of the held-out rows with a sure label; for sets, with at least one."
+        default=None, description="Share of the held-out rows with such an answer; for sets, with at least one."
+    )
+    label_precision: float | None = Field(
+        default=None,
+        description="With `any` along a label tree: the precision of the held-out rows' sure labels, without those "
+        "rows that have only a broader sure node.",
     )
     asked: float | None = Field(default=None, description="The requested precision.")
     sure_level: SureLevel = "any"
     n_rows: int
+    n_answered: int | None = Field(
+        default=None, description="Rows with such an answer, as `answered` counts held-out rows."
+    )
     n_sure: int | None = Field(
         default=None,
         description="Rows whose label is sure; for sets, rows that have a label and whose labels are all sure. With a "
-        "number as `sure_level`, only labels at that level are sure; a plan has `n_at_level` instead.",
+        "number as `sure_level`, only labels at that level are sure. Plans of sets, or with a number, do not have it.",
     )
     n_sure_labels: int | None = Field(default=None, description="For sets: number of sure labels in all rows.")
     n_labels: int | None = Field(default=None, description="For sets: number of labels in all rows.")
@@ -395,6 +409,20 @@ class SureRows(UsedThreshold):
         "starting just below the top. The rows' own labels count as nodes.",
     )
 
+    @property
+    def is_set(self) -> bool:
+        """Whether answers are sets of labels."""
+        return self.n_labels is not None
+
+    @property
+    def what(self) -> str:
+        """What `answered` and `precision` count, in one word or a few, without an article."""
+        if isinstance(self.sure_level, int):
+            return f"node at level {self.sure_level}"
+        if self.counted == "labels":
+            return "label"
+        return "node" if self.is_set else "answer at any level"
+
 
 class PredictionPlan(BaseModel):
     """Forecast of a prediction job; nothing is queued."""
@@ -404,8 +432,8 @@ class PredictionPlan(BaseModel):
     n_rows: int
     sure: SureRows | None = Field(
         default=None,
-        description="With a threshold or a precision: the forecast from held-out rows. `n_sure` is the expected "
-        "number of rows if the rows are like the held-out ones.",
+        description="With a threshold or a precision: the forecast from held-out rows. `n_answered` and "
+        "`n_sure` are the expected numbers of rows if the rows are like the held-out ones.",
     )
 
 

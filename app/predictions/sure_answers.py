@@ -9,8 +9,8 @@ from scipy.special import expit
 from app.errors import unfit
 from solvers.core.model import Model
 from solvers.metrics.confidence.back_off import BackOff
-from solvers.metrics.confidence.reliability import Reliability, threshold_for
-from solvers.metrics.confidence.set_reliability import SetReliability
+from solvers.metrics.confidence.reliability import Reliability, Threshold, threshold_for
+from solvers.metrics.confidence.set_reliability import SetReliability, SetThreshold
 from solvers.numerics.array_types import AnyFloats, Bools, Floats32, Ints
 
 
@@ -23,13 +23,19 @@ class Used(NamedTuple):
         A probability; infinite where nothing is sure.
     shown : dict
         The fields of :class:`app.predictions.schemas.UsedThreshold`.
-    level : int or None
-        Along a label tree: the level whose nodes alone are sure; None: the deepest nodes that reach the threshold.
+    level : int, "leaves" or "any"
+        Along a label tree: the level whose nodes alone are sure; otherwise the deepest nodes that reach the threshold
+        are, and held-out rows are asked of labels alone, or of the nodes at all levels together.
     """
 
     threshold: float
     shown: dict[str, Any]
-    level: int | None = None
+    level: int | str = "any"
+
+    @property
+    def own_level(self) -> int | None:
+        """The one level whose nodes are sure; None where nodes at all levels may be."""
+        return None if isinstance(self.level, str) else self.level
 
 
 def used_threshold(
@@ -61,15 +67,15 @@ def used_threshold(
         )
     if held_out is None:
         raise unfit("the model has no probabilities; train it with the solver auto to get them", field)
-    asked, level = _at_level(model, held_out, sure_level), sure_level if type(sure_level) is int else None
+    asked = _at_level(model, held_out, sure_level)
     if min_precision is None:
-        return Used(float(value), {"threshold": float(value)}, level)
+        return Used(float(value), {"threshold": float(value)}, sure_level)
     found = threshold_for(asked.curve, float(value))
     if found is not None:
-        return Used(found.threshold, found._asdict() | _depth(model, sure_level), level)
+        return Used(found.threshold, found._asdict() | _depth(model, sure_level), sure_level)
     if not model.names_sets and not may_be_unsure:
         raise unfit("no threshold reached this precision on the held-out rows with 95 % confidence", field)
-    return Used(math.inf, {"threshold": None}, level)
+    return Used(math.inf, {"threshold": None}, sure_level)
 
 
 def _depth(model: Model, level: Any) -> dict[str, Any]:
@@ -95,25 +101,46 @@ def _at_level(
 
 
 def promise(model: Model, used: Used) -> dict[str, Any]:
-    """What held-out rows promise for labels that are sure by a threshold, without any broader nodes of a label tree.
+    """What held-out rows promise for exactly what a request calls sure, by its level.
 
-    Where one level was asked for, it is of the nodes at that level instead.
+    Along a label tree these are the deepest nodes that reach the threshold, right where the true label is there or
+    below; or labels alone; or the nodes at one level. Of sets along a tree these are all nodes that reach the
+    threshold, those above others too.
 
     Returns
     -------
     dict
-        ``threshold``, ``precision``, ``lower_bound``, ``answered`` and, of sets, ``recall``; the threshold alone where
-        no held-out row has a sure label.
+        ``threshold`` and ``counted``, ``labels`` or ``nodes``, and where a held-out row has such an answer
+        ``precision``, ``lower_bound``, ``answered``, of sets ``recall``, and of the deepest nodes ``label_precision``:
+        that of the labels among them.
     """
     threshold = None if math.isinf(used.threshold) else used.threshold
+    nodes = _along_tree(model) and (model.names_sets or used.level != "leaves")
+    found: dict[str, Any] = {"threshold": threshold, "counted": "nodes" if nodes else "labels"}
     held_out = calibration_of(model)
-    if model.back_off is not None:
-        held_out = model.back_off.own if used.level is None else model.back_off.at(used.level)
-    points = () if held_out is None or threshold is None else held_out.curve
-    found = next((point for point in points if point.threshold >= used.threshold), None)
-    if found is None:
-        return {"threshold": threshold}
-    return found._asdict() | {"threshold": threshold} | _depth(model, used.level or "leaves")
+    point = None if held_out is None else _point(_at_level(model, held_out, used.level), used.threshold)
+    if point is None:
+        return found
+    if model.back_off is not None and used.level == "any":
+        own = _point(model.back_off.own, used.threshold)
+        found |= {"label_precision": None if own is None else own.precision}
+    return point._asdict() | found | _depth(model, used.level)
+
+
+def labels_answered(model: Model, used: Used) -> float:
+    """The share of held-out rows whose label itself, not a node above it, reaches a threshold."""
+    held_out = calibration_of(model) if model.back_off is None else model.back_off.own
+    found = None if held_out is None else _point(held_out, used.threshold)
+    return 0.0 if found is None else found.answered
+
+
+def _along_tree(model: Model) -> bool:
+    return model.back_off is not None or (model.names_sets and model.tree is not None and model.tree.depth > 1)
+
+
+def _point(held_out: SetReliability | BackOff | Reliability, threshold: float) -> Threshold | SetThreshold | None:
+    """What held-out answers from a threshold on are worth; None where no answer reaches it."""
+    return next((point for point in held_out.curve if point.threshold >= threshold), None)
 
 
 def prepare(model: Model) -> None:
@@ -160,7 +187,7 @@ def sure_nodes(model: Model, log_probabilities: AnyFloats, best: Ints, used: Use
     """
     assert model.back_off is not None
     ways, confidence = model.back_off.ways(np.exp(log_probabilities), best)
-    depths = model.back_off.depths(ways, confidence, used.threshold, used.level)
+    depths = model.back_off.depths(ways, confidence, used.threshold, used.own_level)
     at, names = (np.arange(len(depths)), depths - 1), model.back_off.tree.names
     nodes = [names[node] if depth else None for node, depth in zip(ways[at].tolist(), depths.tolist(), strict=True)]
     return nodes, confidence[at]

@@ -17,9 +17,10 @@ from starlette.concurrency import run_in_threadpool
 from app.access.authentication import admit
 from app.access.keys import Principal
 from app.access.schemas import Role
-from app.errors import InvalidInput, Item, Malformed, PolymarginError
+from app.errors import InvalidInput, Item, PolymarginError
 from app.features.base import OF_TEXTS
 from app.features.names import list_widths
+from app.http.bodies import no_json
 from app.http.parameters import opened
 from app.http.problems import items, problem_of, refused_parameters
 from app.predictions.inference import loaded_model
@@ -134,7 +135,7 @@ def json_of(content: bytes) -> Any:
     try:
         return parse_json(content)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"The body is not JSON: it ends early at line {error.lineno}, column {error.colno}.") from None
+        raise no_json(error) from None
 
 
 def object_of(content: bytes) -> dict[str, Any]:

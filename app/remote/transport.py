@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 from uuid import uuid4
 
 import httpx
@@ -78,6 +78,13 @@ class Transport:
         self._timeout = timeout
         self.own_key = api_key or os.environ.get("POLYMARGIN_API_KEY")
         self._choose_key()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled, as all that have a connection are then refused."""
+        raise TypeError(
+            "a connection to a service cannot be pickled or copied, because its key would be written too: make a "
+            "Client in the process that needs one"
+        )
 
     def close(self) -> None:
         self._http.close()

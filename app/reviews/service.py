@@ -137,8 +137,9 @@ def _separator(session: Session, job: tables.Job, rows: Sequence[dict[str, Any]]
 
 
 def _promised(sure: Mapping[str, Any]) -> float | None:
-    """The precision of sure labels; None where the job asked for nodes at one level of the label tree."""
-    return None if isinstance(sure.get("sure_level"), int) else sure.get("precision")
+    """The precision of sure labels; None where held-out rows give the precision of nodes alone."""
+    nodes = isinstance(sure.get("sure_level"), int) or sure.get("counted") == "nodes"
+    return sure.get("label_precision") if nodes else sure.get("precision")
 
 
 def language_of(session: Session, row: tables.Review) -> str | None:

@@ -94,6 +94,7 @@ def _warnings(parsed: Parsed, counts: Counted, found: Found) -> Iterator[tuple[s
             "numbers_scaled",
             f"{reason}; trainings scale the numbers unless columns.scaling says how, and the job shows the scaling",
         )
+    yield from _of_ids(parsed)
     yield from _of_alike(found.alike)
     yield from _of_forms(parsed)
     yield from _of_labels(parsed, counts)
@@ -128,6 +129,23 @@ def _of_repetitions(parsed: Parsed, found: Repetitions) -> Iterator[tuple[str, s
         )
 
 
+def _of_ids(parsed: Parsed) -> Iterator[tuple[str, str]]:
+    """Ids that several rows have."""
+    if parsed.ids is None:
+        return
+    keys = row_keys([], [parsed.ids])
+    given = np.flatnonzero(keys)
+    _, first = np.unique(keys[given], return_index=True)
+    repeated = np.setdiff1d(given, given[first])
+    if len(repeated):
+        shown = f"'{shorten(parsed.ids[int(repeated[0])])}'"
+        yield (
+            "ids_repeated",
+            f"{counted(len(repeated), 'row', 'has/have')} the id of an earlier row, such as {shown}: a correction by "
+            "id changes all rows with that id",
+        )
+
+
 def _of_alike(groups: Sequence[Alike]) -> Iterator[tuple[str, str]]:
     """Labels that a reader would consider the same."""
     if not groups:
@@ -147,22 +165,26 @@ def _beside(group: Alike) -> str:
     return " and ".join(map(shown, group.labels[:3]))
 
 
+def _look(n: int) -> str:
+    return "looks like" if n == 1 else "look like"
+
+
 def _of_forms(parsed: Parsed) -> Iterator[tuple[str, str]]:
     """Labels that look like lists, and rows that were left out."""
     lists = [label for label in parsed.labels if looks_like_list(label)]
     if lists:
         yield (
             "labels_like_lists",
-            f"{counted(len(lists), 'label')}, as '{shorten(lists[0])}', look like lists: upload with label_lists=read "
-            "to read them as sets of labels",
+            f"{counted(len(lists), 'label')}, such as '{shorten(lists[0])}', {_look(len(lists))} lists: upload with "
+            "label_lists=read to read them as sets of labels",
         )
     joined = joined_by(parsed.labels) if parsed.label_indptr is None and not lists else None
     if joined is not None:
         mark = joined[0]
         yield (
             "labels_joined",
-            f"{counted(len(joined[1]), 'label')}, as '{shorten(joined[1][0])}', look like several labels with '{mark}' "
-            f"between them: upload with label_separator={mark} to read them as sets of labels",
+            f"{counted(len(joined[1]), 'label')}, such as '{shorten(joined[1][0])}', {_look(len(joined[1]))} several "
+            f"labels with '{mark}' between them: upload with label_separator={mark} to read them as sets of labels",
         )
     if parsed.n_left_out:
         yield (

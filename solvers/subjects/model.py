@@ -128,6 +128,16 @@ class SubjectModel(ClosedSetModel):
                 found[k] = row - (some[size - 1] + (worse[0] if len(worse) else some[size - 1] - 2.0)) / 2.0
         return found
 
+    def contests(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> list[tuple[int, int | None]]:
+        """The concepts of the predicted set that have their log-odds for themselves; where that is empty, the best.
+
+        All others have those of a concept below them.
+        """
+        own = self._own(self._one(indices, values))
+        closed = own if self._flat else self._closed(own.copy())
+        chosen = np.flatnonzero((self.margins(closed)[0] > 0) & (own[0] == closed[0])).tolist()
+        return [(concept, None) for concept in chosen or [best]]
+
     def contributions(self, indices: Ints32, values: Floats, best: int, rival: int | None) -> Contributions | None:
         """Of log-odds: what learnt scores contribute, by terms; what a name contributes, by its columns; the rest."""
         parts, intercept = np.zeros(len(indices)), 0.0

@@ -1,8 +1,10 @@
+import copy
 import gzip
 import io
 import json
 import lzma
 import os
+import pickle
 import ssl
 import subprocess
 import sys
@@ -16,11 +18,19 @@ import pyarrow as pa
 import pytest
 from canned import DATASET, HIERARCHY, JOB, SUCCEEDED, Canned, problem
 
+from app.async_client import AsyncClient
 from app.client import Client
 from app.jobs.schemas import Handles
 from app.remote import errors
 from app.remote.events import Event
 from app.remote.transport import Transport
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("written", [pickle.dumps, copy.deepcopy])
+def test_a_client_is_not_pickled_because_its_key_would_be_written(kind: Any, written: Any) -> None:
+    with pytest.raises(TypeError, match="because its key would be written too: make a Client"):
+        written(kind("http://127.0.0.1:1", "secret"))
 
 
 def test_the_client_loads_neither_solvers_nor_service() -> None:

@@ -237,6 +237,20 @@ def test_names_that_come_late_leave_the_focus_where_it_is(
     assert page.evaluate("() => window.first === document.activeElement && window.first.textContent.includes('Late')")
 
 
+def test_labels_that_are_paths_are_shown_once(page: Any, service: Service, make_queue: Callable[..., Any]) -> None:
+    make_queue("paths", 6)
+    found = [
+        {"label": "a > b > c", "name": None, "path": ["a", "a > b"]},
+        {"label": "x", "name": "Pans", "path": ["Home", "Home/Kitchen"]},
+    ]
+    page.route(re.compile(r"/reviews/\w+/labels\?"), lambda route: route.fulfill(json={"labels": found, "n_labels": 2}))
+    page.goto(f"{service.url}/reviews/paths")
+    page.locator("#label-search").fill("a")
+    page.locator("#found-labels li", has_text="Pans").wait_for()
+    shown = [" ".join(text.split()) for text in page.locator("#found-labels li").all_text_contents()]
+    assert shown[:2] == ["a > b > c", "Pans xHome › Kitchen"]
+
+
 def test_two_people_in_two_browsers_meet_no_row_twice(
     opened: Callable[..., Any], service: Service, client: Client, make_queue: Callable[..., Any]
 ) -> None:

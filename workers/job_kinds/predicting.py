@@ -202,10 +202,11 @@ def sure_rows(loaded: LoadedModel, request: BatchPredictRequest, used: Used, par
         if along_tree:
             deepest = pc.if_else(table["sure"], table["label"], table["sure_ancestor"])
             counts += _by_level(loaded, deepest, len(counts))
-    totals: dict[str, Any] = {"n_rows": n_rows, "n_sure": n_sure}
+    totals: dict[str, Any] = {"n_rows": n_rows, "n_sure": n_sure, "n_answered": n_sure}
     if along_tree:
         totals |= {"n_broader": n_broader, "levels": counts.tolist()}
-        totals |= {} if used.level is None else {"n_at_level": int(counts[used.level - 1])}
+        totals |= {"n_answered": n_sure + n_broader} if found.counted == "nodes" else {}
+        totals |= {} if used.own_level is None else {"n_at_level": n_sure + n_broader}
     return found.model_copy(update=totals)
 
 
@@ -217,13 +218,15 @@ def _by_level(loaded: LoadedModel, nodes: pa.ChunkedArray, depth: int) -> NDArra
 
 
 def _of_sets(found: SureRows, parts: Sequence[Path]) -> SureRows:
-    n_rows = n_sure = n_labels = n_sure_labels = 0
+    n_rows = n_sure = n_labels = n_sure_labels = n_answered = 0
     for part in parts:
-        for row in pq.read_table(part, columns=["sure"])["sure"].to_pylist():
+        table = pq.read_table(part, columns=["sure", "sure_ancestors"])
+        for row, above in zip(table["sure"].to_pylist(), table["sure_ancestors"].to_pylist(), strict=True):
             n_rows, n_labels, n_sure_labels = n_rows + 1, n_labels + len(row), n_sure_labels + sum(row)
             n_sure += bool(row) and all(row)
+            n_answered += any(row) or any(node is not None for node in above)
     totals = {"n_rows": n_rows, "n_sure": n_sure, "n_labels": n_labels, "n_sure_labels": n_sure_labels}
-    return found.model_copy(update=totals)
+    return found.model_copy(update=totals | {"n_answered": n_answered})
 
 
 def trained_on_sentence(n_trained: int, n_rows: int) -> str:
@@ -273,22 +276,22 @@ def about(
     ]
     if sure is None:
         return [*lines, ("Sure", "Neither a precision nor a threshold was asked for")]
-    of = f"nodes at level {sure.sure_level}" if isinstance(sure.sure_level, int) else "labels"
-    if sure.sure_level == "any" and sure.levels is not None:
-        of = "answers at any level"
+    of = sure.what.replace(" ", "s ", 1) if " " in sure.what else f"{sure.what}s"
     lines += [
         ("Minimum probability", sure.threshold if sure.threshold is not None else "No threshold reaches the precision"),
         (f"Share of the held-out rows with sure {of}", sure.answered),
         (f"Share of the sure {of} of these rows that were right", sure.precision),
         ("At least, with a confidence of 95 %", sure.lower_bound),
         ("Rows", sure.n_rows),
-        ("Rows with a sure label" if sure.n_at_level is not None else "Sure rows", sure.n_sure),
+        (f"Rows with a sure {sure.what}", sure.n_answered),
     ]
+    if sure.is_set:
+        lines.append(("Rows whose labels are all sure", sure.n_sure))
+    elif sure.counted == "nodes":
+        lines.append(("Rows with a sure label", sure.n_sure))
     if sure.n_labels is not None:
         lines += [("Labels", sure.n_labels), ("Sure labels", sure.n_sure_labels)]
     if sure.levels is not None:
         lines.append(("Rows with a broader sure node only", sure.n_broader))
-        if sure.n_at_level is not None:
-            lines.append((f"Rows with a sure node at level {sure.sure_level}", sure.n_at_level))
         lines += [(f"Rows whose deepest sure node is at level {level}", n) for level, n in enumerate(sure.levels, 1)]
     return lines

@@ -76,7 +76,7 @@ async function plan() {
     if (dataset !== sent || wanted !== precision.value || version !== form.elements.version.value) return;
     if (!sure) expected.textContent = `${number(total)} rows.`;
     else if (sure.threshold === null || sure.threshold === undefined) expected.textContent = `${number(total)} rows. No label will be sure: on held-out rows no threshold reached this precision.`;
-    else expected.textContent = `${number(total)} rows. About ${number(sure.n_sure)} (${percent(sure.answered ?? 0)}) will have a sure label; of the sure labels of held-out rows, ${percent(sure.precision ?? 0)} were right.`;
+    else expected.textContent = `${number(total)} rows. About ${number(sure.n_answered)} (${percent(sure.answered ?? 0)}) will have a sure ${sure.counted === "nodes" ? "node" : "label"}; of the sure ${sure.counted} of held-out rows, ${percent(sure.precision ?? 0)} were right.`;
   } catch (error) {
     if (dataset !== sent || wanted !== precision.value || version !== form.elements.version.value) return;
     wrong.replaceChildren(faults(error));
@@ -146,10 +146,17 @@ async function opened(job, asked) {
   return call("POST", "/reviews", { name, job: answered.id, sure_share: Number(form.elements.sure_share.value) / 100 });
 }
 
+// How many rows have a sure answer, by what its precision counts; of sets, also how many have sure labels alone.
+function summary(sure, total) {
+  const begin = `${number(sure.n_answered ?? sure.n_sure)} of ${number(total)} rows have a sure ${sure.counted === "nodes" ? "node" : "label"}`;
+  if (sure.n_labels !== null && sure.n_labels !== undefined) return `${begin}; in ${number(sure.n_sure)} all labels are sure`;
+  return sure.n_broader ? `${begin}; ${number(sure.n_broader)} more have a broader sure node only` : begin;
+}
+
 function result(job, review) {
   const { n_rows: total, sure, warning } = job.result;
   const link = element("a", { class: "button primary", href: `${prefix}/jobs/${job.id}/predictions${stem ? `?${new URLSearchParams({ name: stem })}` : ""}`, download: "" }, "Download");
-  const text = sure ? `${number(sure.n_sure)} of ${number(total)} rows have a sure label${sure.n_broader ? `; ${number(sure.n_broader)} more have a broader sure node only` : ""}. ` : `${number(total)} rows are coded. `;
+  const text = sure ? `${summary(sure, total)}. ` : `${number(total)} rows are coded. `;
   const queue = review ? element("a", { class: "button", href: `/reviews/${encodeURIComponent(review.name)}` }, `Review ${number(review.n_rows)} ${review.n_rows === 1 ? "row" : "rows"}`) : null;
   return [text, warning ? `${warning}. ` : null, link, queue].filter(Boolean);
 }

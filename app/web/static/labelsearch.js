@@ -1,7 +1,7 @@
 // A field that finds labels by words of their names while a person types: arrow keys and Enter choose one.
 
 import { get } from "./api.js";
-import { titled } from "./names.js";
+import { pathAbove, titled } from "./names.js";
 import { element, faults, number } from "./words.js";
 
 const MOST = 12;
@@ -53,7 +53,8 @@ export function labelSearch({ queue, language, choose, leave }) {
     try {
       const { labels, n_labels: total } = await get(`${queue}/labels?limit=${MOST}&${language}&search=${encodeURIComponent(text)}`);
       if (mine !== newest) return;
-      const found = labels.map((each, at) => option(at, each.label, [...titled(each.label, each.name), each.path.length ? element("small", { class: "path" }, each.path.join(" › ")) : null], each));
+      const above = ({ label, name, path }) => (pathAbove(label, name, path) ? element("small", { class: "path" }, pathAbove(label, name, path)) : null);
+      const found = labels.map((each, at) => option(at, each.label, [...titled(each.label, each.name), above(each)], each));
       if (!labels.some((each) => each.label === text)) found.push(option(labels.length, text, [element("span", { class: "muted" }, "New label "), element("strong", {}, text)]));
       show(found);
       count.textContent = total > labels.length ? `${number(labels.length)} of ${number(total)} labels` : total ? `${number(total)} ${total === 1 ? "label" : "labels"}` : "No label matches.";

@@ -33,6 +33,20 @@ export function titled(label, name) {
   return name && name !== label ? [name, " ", element("small", { class: "muted" }, shortId(label))] : [label];
 }
 
+// A step of a path in a label tree, without the text of the step above if it begins with that: of "a > b", below "a", only "b".
+export function ownStep(step, above) {
+  const rest = above && step.startsWith(above) ? step.slice(above.length) : "";
+  const [between] = rest.match(/^\s*(?:>|\/|::|\||›)\s*(?=\S)/) ?? [""];
+  return between ? rest.slice(between.length) : step;
+}
+
+// The path above a label as people read it; empty where the label is called by its whole path.
+export function pathAbove(label, name, path) {
+  const above = path ?? [];
+  if (!name && ownStep(label, above.at(-1)) !== label) return "";
+  return above.map((step, at) => ownStep(step, above[at - 1])).join(" › ");
+}
+
 // Below a field of labels, one per line: the names of those in it.
 export function namesBelow(field, names) {
   const said = element("small", { role: "status" });

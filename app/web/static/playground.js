@@ -2,7 +2,7 @@
 
 import { call, get } from "./api.js";
 import { correction } from "./correct.js";
-import { namesOf, titled } from "./names.js";
+import { namesOf, ownStep, titled } from "./names.js";
 import { stay } from "./page.js";
 import { why } from "./why.js";
 import { element, faults, number, percent } from "./words.js";
@@ -26,7 +26,7 @@ function bars(top, names) {
 }
 
 function steps(path, called) {
-  return element("div", {}, element("h3", {}, "Path"), element("ol", { class: "path" }, ...path.map((step) => element("li", { title: step.margin === null ? "the only child" : `margin ${number(step.margin)}` }, called(step.label)))));
+  return element("div", {}, element("h3", {}, "Path"), element("ol", { class: "path" }, ...path.map((step, at) => element("li", { title: step.margin === null ? "the only child" : `margin ${number(step.margin)}` }, ownStep(called(step.label), at ? called(path[at - 1].label) : "")))));
 }
 
 // a blank text has no features; of another, where the answer is explained, no part is named then

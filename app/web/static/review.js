@@ -2,7 +2,7 @@
 
 import { call, get } from "./api.js";
 import { labelSearch } from "./labelsearch.js";
-import { titled } from "./names.js";
+import { pathAbove, titled } from "./names.js";
 import { element, faults, number, percent } from "./words.js";
 
 const desk = document.getElementById("review");
@@ -79,7 +79,7 @@ async function describe(rows) {
 }
 
 // The name of a label, its code, and the path that leads to it.
-const named = (label, name, path) => [...titled(label, name), path?.length ? element("small", {}, path.join(" › ")) : null];
+const named = (label, name, path) => [...titled(label, name), pathAbove(label, name, path) ? element("small", {}, pathAbove(label, name, path)) : null];
 
 // The progress as the service shows it now.
 async function refresh() {

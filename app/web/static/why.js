@@ -56,9 +56,10 @@ function table(step, terms, called) {
   const rows = terms.map((term) => row(String(term.feature), term.part, most));
   if (step.rest !== 0) rows.push(row("all other features", step.rest, most, true));
   if (step.intercept !== 0) rows.push(row("intercept", step.intercept, most, true));
-  const against = step.rival === null ? "" : ` over ${called(step.rival)}`;
+  // a label of a set has no rival: what its parts add up to is its score
+  const total = step.rival === null ? `Score of ${called(step.label)}` : `Margin of ${called(step.label)} over ${called(step.rival)}`;
   const head = element("tr", {}, element("th", { scope: "col" }, "Feature"), element("th", { scope: "col" }, element("span", { class: "visually-hidden" }, "As a bar")), element("th", { scope: "col", class: "number" }, "Contribution"));
-  return element("details", {}, element("summary", {}, `Margin of ${called(step.label)}${against}: ${number(step.lead, 3)}`),
+  return element("details", {}, element("summary", {}, `${total}: ${number(step.lead, 3)}`),
     element("div", { class: "scroll" }, element("table", { class: "parts" }, element("thead", {}, head), element("tbody", {}, ...rows))));
 }
 

@@ -8,8 +8,8 @@ import pytest
 from canned import DATASET, Canned, problem, status_of
 
 from app.client import Client
-from app.predictions.commands import sure_sentences
-from app.predictions.schemas import SureRows
+from app.predictions.commands import _way, sure_sentences
+from app.predictions.schemas import PathStep, SureRows
 
 JOB = {
     "id": "p1",
@@ -215,13 +215,45 @@ def test_a_file_is_coded_in_one_command_that_says_what_is_sure(
     assert "60.0% of the held-out rows had a sure label; of these, 96.0% were right (at least 95.1%, with a" in said
 
 
+def test_a_file_that_cannot_be_read_is_named_as_the_person_named_it(
+    job: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (rows := tmp_path / "rows.csv").write_text("x\n")
+    job.answer("POST /datasets", DATASET | {"id": "d9", "state": "importing"}, 202)
+    fault = problem(422, "invalid_input", "The file is not valid", [{"detail": "row 2: a formula", "pointer": None}])
+    job.answer("GET /datasets/d9", DATASET | {"id": "d9", "state": "failed", "error": fault})
+    job.answer("DELETE /datasets/d9", b"", 204)
+    assert status_of(monkeypatch, "code", "topics", str(rows), "--output", str(tmp_path / "out.csv")) != 0
+    shown = capsys.readouterr()
+    said = "".join((shown.out + shown.err).split())
+    assert "".join(f"{rows} cannot be read: The file is not valid".split()) in said
+    assert "topics-rows-" not in said
+    assert ("DELETE", "/datasets/d9") in [(each.method, each.path) for each in job.asked]
+
+
 def test_with_a_level_only_its_nodes_are_called_sure() -> None:
     promised = {"threshold": 0.3, "precision": 0.88, "lower_bound": 0.81, "answered": 0.9, "asked": 0.8}
-    sure = SureRows(**promised, sure_level=2, n_rows=10, n_sure=1, n_broader=7, levels=[0, 8, 0], n_at_level=8)
+    counts = {"n_answered": 8, "n_sure": 1, "n_broader": 7, "n_at_level": 8}
+    sure = SureRows(**promised, sure_level=2, counted="nodes", n_rows=10, levels=[0, 8, 0], **counts)
     said = [*sure_sentences(sure)]
-    assert said[0].startswith("8 of 10 rows (80.0%) are sure at level 2: sure_ancestor names the node of 7, and 1 have")
+    assert said[0] == (
+        "8 of 10 rows (80.0%) have a sure node at level 2: in 1 it is the label, in 7 a broader node (sure_ancestor)"
+    )
     assert said[1].startswith("90.0% of the held-out rows had a sure node at level 2; of these, 88.0% were right")
     assert len(said) == 2
+
+
+@pytest.mark.parametrize(
+    ("labels", "shown"),
+    [
+        (["Home", "Home > Kitchen", "Home > Kitchen > Pans"], "Home - > Kitchen - > Pans -"),
+        (["a", "a/b", "a/b/c"], "a - > b - > c -"),
+        (["01", "011", "0110"], "01 - > 011 - > 0110 -"),
+        (["1", "1.1", "Home > Pans"], "1 - > 1.1 - > Home > Pans -"),
+    ],
+)
+def test_labels_that_are_paths_do_not_repeat_the_labels_above(labels: list[str], shown: str) -> None:
+    assert _way([PathStep(label=label, margin=None) for label in labels]) == shown
 
 
 def test_a_coded_file_becomes_a_review_queue_before_its_rows_are_deleted(

@@ -32,7 +32,12 @@ def test_labels_need_a_higher_threshold_than_answers_at_any_level() -> None:
     assert promised["lower_bound"] > 0.9
     assert promised["depth"] is None
     assert thresholds[1] is not None
-    assert promise(model(), thresholds[1]) == thresholds[1].shown
+    assert promise(model(), thresholds[1]) == {**thresholds[1].shown, "counted": "nodes"}
+    assert thresholds["any"] is not None
+    found = promise(model(), thresholds["any"])
+    alone = promise(model(), Used(thresholds["any"].threshold, {}, "leaves"))
+    assert found == {**thresholds["any"].shown, "counted": "nodes", "label_precision": alone["precision"]}
+    assert alone["answered"] < found["answered"] == 1
 
 
 @pytest.mark.parametrize("level", [3, 0, "top", 1.5, True])

@@ -158,6 +158,13 @@ def test_mlflow_takes_texts_in_every_form(models: TestClient, body: Any) -> None
     assert models.post("/mlflow/foods/invocations", json=body).json() == {"predictions": ["water"]}
 
 
+def test_mlflow_says_that_nan_is_no_number_in_json(models: TestClient) -> None:
+    sent = models.post("/mlflow/shapes/invocations", content=b'{"inputs":[[NaN,1]]}', headers=JSON)
+    assert problem(sent, 400)["detail"].endswith("line 1, column 13: NaN is no number in JSON.")
+    ended = problem(models.post("/mlflow/shapes/invocations", content=b'{"inputs":[[1', headers=JSON), 400)
+    assert "parsing stopped at line 1, column 14" in ended["detail"]
+
+
 def test_mlflow_takes_csv_and_options(models: TestClient, config: Settings, secrets: dict[str, str]) -> None:
     csv = {"Content-Type": "text/csv"}
     answer = models.post("/mlflow/shapes/invocations", content=b"height,width\n1,9\n9,1\n", headers=csv)

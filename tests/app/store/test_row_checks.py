@@ -51,6 +51,24 @@ def test_repeated_texts_overlaps_and_conflicting_labels_are_counted(tmp_path: Pa
     assert "1 test rows (50.0%)" in found.warnings[0].detail
 
 
+@pytest.mark.parametrize(
+    ("ids", "fault"),
+    [
+        (["1", "2", "", ""], None),
+        (["1", "2", "1", "1"], "2 rows have the id of an earlier row, such as '1': a correction by id"),
+        (["a", "7", "7", ""], "1 row has the id of an earlier row, such as '7': a correction by id"),
+    ],
+)
+def test_ids_that_several_rows_have_are_warned_of(tmp_path: Path, ids: list[str], fault: str | None) -> None:
+    (path := tmp_path / "data").write_text(
+        "id,label,text\n" + "".join(f"{id},{'ab'[at % 2]},{at} words\n" for at, id in enumerate(ids))
+    )
+    found = statistics_of(parse(path, "csv", ImportOptions(id_column="id")))
+    details = {warning.code: warning.detail for warning in found.warnings}
+    assert details.get("ids_repeated", "").startswith(fault or "")
+    assert ("ids_repeated" in details) == (fault is not None)
+
+
 def test_repeated_rows_of_numbers_are_counted_whatever_the_order_of_labels_in_sets(tmp_path: Path) -> None:
     rows = "b,a 1:1 3:2\na,b 1:1 3:2\na 1:1 3:2\nc 1:2 3:1\nc 2:1 3:2\nc \nc \n"
     found = reported(tmp_path, rows, "svmlight", ",")
@@ -199,7 +217,7 @@ def test_labels_that_are_joined_by_a_separator_are_told_with_the_option(tmp_path
     labels = [f"a{mark}b", "a", "b", f"b{mark} c", "c"]
     rows = "label\ttext\n" + "".join(f"{label}\t{label[0]}{k} words\n" for k in range(9) for label in labels)
     found = {warning.code: warning.detail for warning in reported(tmp_path, rows, "tsv").warnings}
-    assert f"2 labels, as 'a{mark}b'" in found["labels_joined"]
+    assert f"2 labels, such as 'a{mark}b'" in found["labels_joined"]
     assert f"label_separator={mark}" in found["labels_joined"]
 
 

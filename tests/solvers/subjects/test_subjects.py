@@ -290,6 +290,29 @@ def test_concepts_with_several_parents_are_found_and_sets_have_all_of_these(tmp_
     np.testing.assert_array_equal(again.scores(problem.X), model.scores(problem.X))
 
 
+def test_along_a_tree_concepts_that_have_the_log_odds_of_those_below_are_not_explained(training: Problem) -> None:
+    above = {f"c{c:02}": f"c{(c - 5) // 3:02}" if c >= 5 else "root" for c in range(20)}
+    tree = Taxonomy.from_edges([(parent, concept) for concept, parent in above.items()])
+    assert tree.names == training.classes
+    flat = trained(training)
+    model = flat.with_concepts(tree, flat.names, np.arange(20))
+    n_left_out = 0
+    for i in range(20):
+        row = training.X[i]
+        scores, (nodes, _) = model.score_one(row.indices, row.data), model.subtree(row.indices, row.data)
+        explained = [concept for concept, _ in model.contests(row.indices, row.data, int(scores.argmax()), None)]
+        n_left_out += len(nodes) - len(explained)
+        assert set(explained) <= set(nodes.tolist())
+        assert {node for node in nodes.tolist() if not set(np.flatnonzero(tree.parent == node)) & set(nodes)} <= set(
+            explained
+        )
+        for concept in explained:
+            parts = model.contributions(row.indices, row.data, concept, None)
+            assert parts is not None
+            assert parts.parts.sum() + parts.intercept == pytest.approx(scores[concept], abs=1e-4)
+    assert n_left_out > 0
+
+
 def test_without_names_the_learnt_scores_alone_rank(training: Problem) -> None:
     bare = replace(training, X=sp.csr_matrix(training.X[:, : len(WORDS)]), names=None)
     model = trained(bare)
