@@ -72,8 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What the tests themselves leave is collected as ever."""
-    gc.collect()
+    """What the tests themselves leave is collected as ever; what was imported and collected stays, garbage or not."""
     gc.freeze()
     gc.enable()
 

@@ -7,7 +7,6 @@ from functools import lru_cache, partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from latex2mathml.converter import convert
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
@@ -206,6 +205,9 @@ def get_solver(name: Ref) -> SolverInfo:
 
 @lru_cache
 def _mathml(formula: str) -> str:
+    # imported here: every process of the API would wait for its tables of symbols
+    from latex2mathml.converter import convert
+
     return str(convert(formula, display="block"))
 
 

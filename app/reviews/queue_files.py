@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.predictions.model_cache import ModelCache
-from app.reviews import file_decisions, label_studio, sheets
+from app.reviews import file_decisions, label_studio
 from app.reviews.label_search import load_if_kept
 from app.reviews.schemas import ImportedDecisions, SheetFormat
 from app.store import tables
@@ -44,6 +44,9 @@ def write(session: Session, cache: ModelCache, ref: str, state: str | None, form
         query = select(R).where(R.review_id == review.id)
         rows = session.scalars((query if state is None else query.where(R.state == state)).order_by(R.place)).all()
         if format == "xlsx":
+            # imported here, and below: every process of the API would wait for what writes workbooks
+            from app.reviews import sheets
+
             return QueueFile(f"{stem}.xlsx", sheets.MEDIA_TYPE, sheets.workbook(review, rows))
         alternatives = session.scalars(select(R.alternatives).where(R.review_id == review.id)).all()
     given = label_studio.choices(load_if_kept(session, cache, ref), alternatives)
@@ -71,5 +74,7 @@ def read(session: Session, cache: ModelCache, ref: str, path: Path, new_labels: 
     InvalidInput
         The file does not come from a review, or has too many decisions.
     """
+    from app.reviews import sheets
+
     entries = label_studio.entries(path) if label_studio.is_export(path) else sheets.entries(path)
     return file_decisions.record(session, cache, ref, entries, new_labels)

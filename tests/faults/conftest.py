@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from noise import noise
 from sqlalchemy.orm import Session, sessionmaker
-from warm_parent import Forked, warm_parent
+from warm_parent import Forked, fork_worker
 
 from app.jobs import service as jobs
 from app.jobs.schemas import Job, TrainRequest
@@ -27,9 +27,7 @@ class Workers:
 
     def start(self, concurrency: int = 1, queue: str = "general", first: str = "") -> Forked:
         """A worker, leader of a process group of its own, which runs a piece of Python ``first``."""
-        run = f"{first}\nimport runpy\nrunpy.run_module('workers.main', run_name='__main__', alter_sys=True)"
-        arguments = ["--queue", queue, "--concurrency", str(concurrency)]
-        process = warm_parent().fork(run, arguments, self._log)
+        process = fork_worker(first, ["--queue", queue, "--concurrency", str(concurrency)], self._log)
         # the general pool has a process more, for imports
         self._started[process] = queue, concurrency + (queue == "general")
         return process

@@ -4,8 +4,6 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +13,7 @@ import httpx
 import pytest
 from sqlalchemy import inspect, text
 from sqlalchemy.orm import Session, sessionmaker
+from warm_parent import fork_api
 
 from app.access import keys
 from app.jobs import service as jobs
@@ -43,8 +42,7 @@ class Api:
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "app.server", "--port", str(self.port), "--graceful-seconds", "60"]
-        self.process = subprocess.Popen([*command, "--drain-seconds", str(DRAIN_SECONDS)], stderr=subprocess.DEVNULL)
+        self.process = fork_api(self.port, "--drain-seconds", str(DRAIN_SECONDS))
 
     def end(self) -> None:
         self.process.kill()
@@ -156,7 +154,7 @@ async def _replace(apis: list[Api], balancer: Balancer, database: sessionmaker[S
         await balancer.until(lambda api=api: not balancer.well[api])  # type: ignore[misc]
         assert api.process.poll() is None, "health checks fail while the process still answers"
         await balancer.until(lambda api=api: api.process.poll() is not None)  # type: ignore[misc]
-        assert api.process.returncode in (0, -signal.SIGTERM)
+        assert api.process.wait() in (0, -signal.SIGTERM)
         api.start()
         await balancer.until(lambda api=api: balancer.answered[api.process.pid] > PER_SECOND)  # type: ignore[misc]
     for task in reversed(background):

@@ -3,8 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 from invariants import broken
 from sqlalchemy import make_url
 from sqlalchemy.orm import Session, sessionmaker
+from warm_parent import Forked, fork_api
 
 from app.access import keys
 from app.config import settings
@@ -70,10 +69,7 @@ def test_an_upload_that_comes_in_when_the_api_is_told_to_end_is_answered_and_kep
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    api = subprocess.Popen(
-        [sys.executable, "-m", "app.server", "--host", "127.0.0.1", "--port", str(port), "--graceful-seconds", "60"],
-        stderr=subprocess.DEVNULL,
-    )
+    api = fork_api(port)
     try:
         content = b"a 1:1\nb 2:1\n" * 1000
         with _connected(port, api) as connection:
@@ -95,7 +91,7 @@ def test_an_upload_that_comes_in_when_the_api_is_told_to_end_is_answered_and_kep
     assert broken(database, [job]) == []
 
 
-def _connected(port: int, api: subprocess.Popen[bytes]) -> socket.socket:
+def _connected(port: int, api: Forked) -> socket.socket:
     deadline = time.monotonic() + 300
     while True:
         assert api.poll() is None, "the API has ended"

@@ -6,7 +6,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -21,6 +20,7 @@ import psycopg
 import pytest
 from invariants import broken
 from sqlalchemy.orm import Session, sessionmaker
+from warm_parent import Forked, fork_api
 
 from app.access import keys
 from app.config import settings
@@ -99,13 +99,12 @@ class Storm:
 
 
 @contextmanager
-def _api() -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+def _api() -> Iterator[tuple[int, Forked]]:
     """An API of its own, which answers."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "app.server", "--host", "127.0.0.1", "--port", str(port)]
-    api = subprocess.Popen([*command, "--graceful-seconds", "60"], stderr=subprocess.DEVNULL)
+    api = fork_api(port)
     try:
         deadline = time.monotonic() + SECONDS
         while True:

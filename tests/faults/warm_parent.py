@@ -1,7 +1,7 @@
-"""Workers that are forked from a process which has imported what they import.
+"""Workers, and processes of the API, that are forked from a process which has imported what they import.
 
-A worker takes seconds of a processor to import its modules, and the tests here start a hundred. That a worker starts by
-its command is what the tests of the whole service are about.
+Each takes seconds of a processor to import its modules, and the tests here start a hundred. That they start by their
+commands is what the tests of the whole service are about.
 """
 
 import atexit
@@ -11,12 +11,14 @@ import importlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from workers.running import lanes
+# as `python -m` runs a module
+_RUN = "import runpy\nrunpy.run_module({!r}, run_name='__main__', alter_sys=True)"
 
 
 class Forked:
@@ -32,10 +34,15 @@ class Forked:
         """Its exit status, or the negative number of the signal that has ended it."""
         if self._status is None:
             if not select.select([self._ended], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired("a worker", timeout or 0.0)
+                raise subprocess.TimeoutExpired("a process", timeout or 0.0)
             os.close(self._ended)
             self._status = self._parent.ask(wait=self.pid)
         return self._status
+
+    def kill(self) -> None:
+        """End it at once, if it has not ended."""
+        if self._status is None:
+            os.kill(self.pid, signal.SIGKILL)
 
     def poll(self) -> int | None:
         """Its exit status, or None while it runs."""
@@ -46,11 +53,11 @@ class Forked:
 
 
 class WarmParent:
-    """The process that forks; it ends with this one."""
+    """The process that forks; it imports these modules, and ends with this one."""
 
-    def __init__(self) -> None:
+    def __init__(self, *modules: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, __file__, *modules],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])},
@@ -80,16 +87,28 @@ class WarmParent:
 
 
 @functools.cache
-def warm_parent() -> WarmParent:
+def _warm_parent(*modules: str) -> WarmParent:
     """One for all tests of this process."""
-    return WarmParent()
+    return WarmParent(*modules)
+
+
+def fork_worker(first: str, arguments: list[str], log: str) -> Forked:
+    """A worker, which runs a piece of Python ``first``."""
+    code = f"{first}\n{_RUN.format('workers.main')}"
+    return _warm_parent("workers.pool").fork(code, arguments, log)
+
+
+def fork_api(port: int, *arguments: str) -> Forked:
+    """A process of the API on a port of this machine; after the signal to end, requests have a minute left."""
+    given = ["--host", "127.0.0.1", "--port", str(port), "--graceful-seconds", "60", *arguments]
+    return _warm_parent("app.main", "app.predictions.first_answers").fork(_RUN.format("app.server"), given, os.devnull)
 
 
 def main() -> None:
-    """Import what workers import, and do what is asked until nobody asks any more."""
+    """Import what is named, and do what is asked until nobody asks any more."""
     gc.disable()
-    import workers.pool  # noqa: F401
-
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
     gc.enable()
     for line in sys.stdin.buffer:
         request = json.loads(line)
@@ -110,8 +129,9 @@ def _become(code: str, arguments: list[str], log: str, environment: dict[str, st
         os.dup2(descriptor, place)
     os.environ.clear()
     os.environ.update(environment)
-    # its byte of memory is shared with all that are forked: each worker has its own
-    importlib.reload(lanes)
+    if "workers.running.lanes" in sys.modules:
+        # its byte of memory is shared with all that are forked: each worker has its own
+        importlib.reload(sys.modules["workers.running.lanes"])
     sys.argv[1:] = arguments
     exec(code, {"__name__": "__main__"})
 

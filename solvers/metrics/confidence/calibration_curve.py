@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from scipy.optimize import isotonic_regression
 from scipy.special import logit
 
 from solvers.labels import stored_arrays
@@ -54,6 +53,9 @@ class CalibrationCurve(NamedTuple):
         claimed = claims[there] / sizes
         said = logit(np.clip(claimed, 1e-12, 1.0 - 1e-9))
         observed = logit((right + 1.0) / (sizes + 2.0))
+        # imported here: every process that knows the methods would wait for it
+        from scipy.optimize import isotonic_regression
+
         rising = isotonic_regression(observed - _LEAST_SLOPE * said, weights=right + 1.0).x + _LEAST_SLOPE * said
         apart = np.append(True, np.diff(said) > 1e-6)
         return cls(said[apart], rising[apart]) if apart.sum() > 1 else cls()
