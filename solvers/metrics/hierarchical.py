@@ -82,5 +82,11 @@ def ancestry(tree: Taxonomy, nodes: NDArray[np.integer]) -> Ints32:
 
 def of_level(counts: LabelTable, level: int) -> dict[str, float]:
     """The averages of the labels of one level under their names there: precision_1, f1_1, macro_f1_1."""
-    names = {"micro_f1": "f1"}
-    return {f"{names.get(name, name)}_{level}": value for name, value in counts.averages().items()}
+    return {name_at_level(name, level): value for name, value in counts.averages().items()}
+
+
+def name_at_level(name: str, level: int) -> str:
+    """What a measure of the labels of one level is called among those of a version; level 0 has all labels."""
+    if level == 0:
+        return name
+    return f"{'f1' if name == 'micro_f1' else name}_{level}"

@@ -293,6 +293,8 @@ def test_a_version_adopts_an_edition_and_answers_new_concepts(
         assert 0 <= edition.agreement <= 1
         assert edition.gain_low <= edition.ndcg - edition.ndcg_source <= edition.gain_high
         assert version.metrics["test"].keys() == source.metrics["test"].keys()
+        stored = [models.stored_metrics(session, each.id)["test"].keys() for each in (version, source)]
+        assert stored[0] == stored[1] > {"f1_1", "macro_f1_2"}
         assert version.metrics["test"]["ndcg@10"] == pytest.approx(edition.ndcg)
         assert (version.request["hierarchy"], version.request["unknown_labels"]) == ("second", "drop")
         assert version.hierarchy != source.hierarchy

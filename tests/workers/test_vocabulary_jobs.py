@@ -213,7 +213,7 @@ def test_what_no_graph_can_be_used_for_is_refused_with_the_way_out(
     said = refused(solver="hm3", params={"labelings": "all"})
     assert said.startswith("/solver: hm3 with labelings=all needs a label tree, but labels of graph have several")
     assert "upload it with tree=first or tree=deepest" in said
-    assert all(name in refused(solver="subjects") for name in SETS)
+    assert all(name in refused(solver="weston_watkins") for name in SETS)
 
 
 def test_what_a_hierarchy_says_survives_a_manifest(database: sessionmaker[Session], kept: str) -> None:

@@ -16,6 +16,7 @@ from app.store.disk_space import writing_to
 from app.store.files import Files
 from app.version import VERSION
 from solvers.metrics.evaluation import Evaluation
+from solvers.metrics.hierarchical import name_at_level
 from solvers.metrics.outcomes import Outcomes
 from workers.phases import warm_starts as splits
 from workers.phases.evaluated_rows import CHUNK_BYTES, MOST_ROWS, EvaluatedRows
@@ -168,10 +169,7 @@ def metrics_of(
     if dataset_sha256 != source.dataset_sha256 or part not in before:
         return {}
     known = before[part]
-    found = {
-        f"{each.name}_{each.level}" if each.level else each.name: each.value
-        for each in outcomes.measures(0, CONFIDENCE, 0)
-    }
+    found = {name_at_level(each.name, each.level): each.value for each in outcomes.measures(0, CONFIDENCE, 0)}
     # the error of always predicting one label depends only on the rows
     kept = {name: known[name] for name in known if name == "majority_error"}
     return {part: {name: value for name, value in found.items() if name in known} | kept}
