@@ -114,7 +114,7 @@ def bench(corpus: str) -> None:
         made = time.process_time()
         add(f"fields, title {weight:g}", made, of_fields(apart, apart_test, weighed, names, concepts))
     began, recipe_of_auto = time.process_time(), recipe.model_copy(update={"fields": "auto"})
-    at = some_rows(len(train), sets=True)
+    at = some_rows(len(train))
     chosen = chosen_fields(
         COLUMNS.texts,
         ["\n".join(apart[row]) for row in at],
@@ -161,7 +161,7 @@ def bench_single(name: str) -> None:
         began = time.process_time()
         weighed = recipe.model_copy(update={"fields": {"title": FieldRecipe(weight=weight)}})
         add(f"fields, title {weight:g}", began, of_fields(apart, apart_test, weighed, [], []))
-    began, at = time.process_time(), some_rows(len(apart), sets=False)
+    began, at = time.process_time(), some_rows(len(apart))
     classes, y = np.unique(train.y[at], return_inverse=True)
     chosen = chosen_fields(
         COLUMNS.texts,

@@ -319,7 +319,7 @@ def bench_annif(corpus: str, python: str) -> None:
 
 def with_titles(texts: Sequence[str], Y: sp.csr_matrix, concepts: Sequence[str], recipe: TextRecipe) -> TextRecipe:
     """The recipe with weights of title and body, as `auto` and `subjects` choose them by default."""
-    at = some_rows(len(texts), sets=True)
+    at = some_rows(len(texts))
     some = [texts[row] for row in at]
     if not any(split_text(text, TITLE_AND_BODY)[0] for text in some):
         return recipe

@@ -63,7 +63,7 @@ def with_chosen_fields(corpus: Corpus, rows: Rows, recipe: TextRecipe) -> tuple[
     if corpus.texts is None or (columns and not corpus.texts.has_fields):
         return joined, {}
     sets = isinstance(rows.truth_train, csr_matrix)
-    at = some_rows(len(rows.train), sets=sets)
+    at = some_rows(len(rows.train))
     names, plain = columns or TITLE_AND_BODY, ChosenTexts(corpus.texts, rows.train[at])
     if len(at) < FEWEST_ROWS:
         return joined, {}

@@ -292,7 +292,7 @@ def test_versions_of_texts_read_records_whatever_auto_chooses(client: TestClient
 def test_weights_are_chosen_where_some_labels_are_not_among_the_rows_that_are_compared(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(field_weights, "some_rows", lambda n_rows, *, sets: np.arange(1, n_rows, 2))
+    monkeypatch.setattr(field_weights, "some_rows", lambda n_rows: np.arange(1, n_rows, 2))
     rows = [TITLED[0] | {"label": "rare"}, *TITLED]
     content = "\n".join(map(json.dumps, rows)).encode()
     upload(client, "titled", content, "jsonl", text_columns=["title", "body"], number_columns="size")
