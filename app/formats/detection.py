@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.datasets.formats import FORMATS, most_specific
 from app.datasets.schemas import ImportOptions
-from app.formats.plain_file import check_text, compression_of, head_of, is_xml_in_utf16
+from app.formats.plain_file import check_mark, check_text, compression_of, head_of, is_xml_in_utf16
 from app.formats.table import row_error
 from app.formats.window import BOM
 
@@ -64,7 +64,7 @@ def declared_format(path: Path, options: ImportOptions) -> str:
         text = head.decode("utf-16", "replace")
     else:
         check_encoding(head, options)
-        text = head.removeprefix(BOM).decode(options.encoding, "replace")
+        text = head.removeprefix(BOM).decode(options.encoding, "replace").removeprefix("\ufeff")
     _refuse_web_page(head)
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
@@ -113,6 +113,8 @@ def _refuse_web_page(head: bytes) -> None:
 
 
 def check_encoding(head: bytes, options: ImportOptions, *, has_option: bool = True) -> None:
-    """Refuse a text that begins with the mark of another encoding than the one named."""
+    """Refuse a text that begins with the mark of another encoding than the one named, or without the mark it needs."""
     if options.encoding == "utf-8" and compression_of(head) is None:
         check_text(head, has_encoding=has_option)
+    if options.encoding == "utf-16" and compression_of(head) is None:
+        check_mark(head)
