@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.datasets.formats import FORMATS, most_specific
+from app.datasets.formats.delimited import DELIMITERS
 from app.datasets.schemas import ImportOptions
 from app.formats.plain_file import check_mark, check_text, compression_of, head_of, is_xml_in_utf16
-from app.formats.table import row_error
+from app.formats.table import FormatError, row_error
 from app.formats.window import BOM
 
 HEAD_BYTES = 256 << 10
@@ -105,6 +106,25 @@ def check_format(head: bytes, format: str, options: ImportOptions) -> None:
             check_encoding(head, options, has_option=has_encoding)
         if entry.is_table:
             _refuse_web_page(head)
+
+
+def unfit_options(path: Path, format: str, options: ImportOptions) -> set[str]:
+    """Which of decimal and delimiter, as another file was read with them, this one cannot be read with.
+
+    The format has no such option, or only one value; or the first line has another delimiter and not this one.
+    """
+    entry = FORMATS[format]
+    unfit = {name for name in ("decimal", "delimiter") if name not in entry.options or name in entry.fixed}
+    if "delimiter" in unfit or options.delimiter is None:
+        return unfit
+    try:
+        head = head_of(path, HEAD_BYTES)
+    except FormatError:  # the import says what is wrong
+        return unfit
+    line = next(iter(head.decode(options.encoding, "replace").splitlines()), "")
+    there = {name for name, mark in DELIMITERS.items() if mark in line}
+    says_it = line.removeprefix("\ufeff").startswith("sep=")
+    return unfit | {"delimiter"} if says_it or (there and options.delimiter not in there) else unfit
 
 
 def _refuse_web_page(head: bytes) -> None:
