@@ -117,7 +117,8 @@ def columns(
     print_columns(found, out)
     if found.doubt is not None:
         out.print(f"{found.doubt} Name the label column with --label-column.", markup=False)
-    command = with_options(["polymargin", "datasets", "upload", str(path)], found.options)
+    given = {name: value for name, value in {"format": format, **options}.items() if value is not None}
+    command = with_options(["polymargin", "datasets", "upload", str(path)], {**given, **found.options})
     out.print(f"Upload it: {command}", markup=False)
 
 

@@ -90,7 +90,7 @@ def with_options(command: Sequence[str], options: Mapping[str, str | bool | list
     """A command with more options, to be typed."""
     added: list[str] = []
     for name, value in options.items():
-        added.append(f"--{name.replace('_', '-')}")
+        added.append(f"--{'no-' if value is False else ''}{name.replace('_', '-')}")
         if not isinstance(value, bool):
             added.append(value if isinstance(value, str) else _listed(value))
     return shlex.join([*command, *added])

@@ -1,11 +1,14 @@
 """Schemas of datasets: uploads, import options, versions and rows."""
 
+from encodings import normalize_encoding
+from encodings.aliases import aliases
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, cast
 
 from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -65,9 +68,29 @@ if TYPE_CHECKING:
     DatasetFormat: TypeAlias = str
 else:
     DatasetFormat = Literal[tuple(FORMATS)]
-Encoding = Literal[
-    "utf-8", "utf-16", "latin-1", "iso-8859-15", "windows-1250", "windows-1251", "windows-1252", "mac-roman"
-]
+# names here by those of Python's modules
+_ENCODINGS = {
+    "utf_8": "utf-8", "utf_8_sig": "utf-8", "utf_16": "utf-16", "utf_16_le": "utf-16-le", "utf_16_be": "utf-16-be",
+    "latin_1": "latin-1", "iso8859_15": "iso-8859-15", "cp1250": "windows-1250", "cp1251": "windows-1251",
+    "cp1252": "windows-1252", "mac_roman": "mac-roman",
+}  # fmt: skip
+
+
+def _named_here(encoding: object) -> object:
+    """The name of an encoding that Python knows under this one, such as windows-1252 for cp1252; else as given."""
+    if not isinstance(encoding, str) or not encoding.isascii():
+        return encoding
+    name = normalize_encoding(encoding.strip().lower())
+    return _ENCODINGS.get(aliases.get(name, name), encoding)
+
+
+Encoding = Annotated[
+    Literal[
+        "utf-8", "utf-16", "utf-16-le", "utf-16-be", "latin-1", "iso-8859-15", "windows-1250", "windows-1251",
+        "windows-1252", "mac-roman",
+    ],
+    BeforeValidator(_named_here),
+]  # fmt: skip
 Delimiter = Literal["comma", "semicolon", "tab", "pipe"]
 # a name in another Unicode form is the same name
 _Column = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(normalized)]
@@ -211,7 +234,9 @@ class ImportOptions(BaseModel):
         description="Cell contents that mean a missing value, such as NA; empty cells always do.",
     )
     encoding: Encoding = Field(
-        default="utf-8", description="Encoding of a text file. It is never guessed: invalid bytes are rejected."
+        default="utf-8",
+        description="Encoding of a text file; Python's other names for these, such as cp1252, are understood. It is "
+        "never guessed: invalid bytes are rejected.",
     )
     delimiter: Delimiter | None = Field(
         default=None, description="Delimiter of a CSV file. Default: detected from the header."
@@ -254,7 +279,8 @@ class NewDataset(ImportOptions, FromUpload):
     for_model: Name | None = Field(
         default=None,
         description="Model that will predict these rows: the file has no labels, the columns that the model was "
-        "trained on are read under the same names, and other columns are left out. Options that are given win.",
+        "trained on are read under the same names and with its training data's decimal, delimiter and missing_values, "
+        "and other columns are left out. Options that are given win.",
     )
 
 

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session, defer
 
 from app.access import audit, quotas
 from app.datasets.import_options import check_options
-from app.datasets.schemas import Dataset, FromUpload, NewDataset, ProposedColumns, TableSample
+from app.datasets.schemas import Dataset, FromUpload, ImportOptions, NewDataset, ProposedColumns, TableSample
 from app.errors import Conflict, Forbidden, InvalidInput, Item, NotFound
-from app.formats.detection import declared_format
+from app.formats.detection import declared_format, unfit_options
 from app.formats.table import FormatError
 from app.jobs import job_requests
 from app.jobs import wakeups as job_queue
@@ -65,6 +65,9 @@ def register(session: Session, new: NewDataset, upload: Upload) -> Dataset:
         if upload.size_bytes == 0:
             raise InvalidInput("the file is empty")
         format = file_format(given, upload.path)  # the options of a model need not be those of the file's format
+        if given.for_model is not None:
+            unfit = unfit_options(upload.path, format, new) - given.model_fields_set
+            new = new.model_copy(update={name: ImportOptions.model_fields[name].default for name in unfit})
         store.keep(upload, f"{_folder(id)}/source")
         with writing(session):
             quotas.require_jobs(session)

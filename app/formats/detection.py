@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.datasets.formats import FORMATS, most_specific
+from app.datasets.formats.delimited import DELIMITERS
 from app.datasets.schemas import ImportOptions
-from app.formats.plain_file import check_text, compression_of, head_of, is_xml_in_utf16
-from app.formats.table import row_error
+from app.formats.plain_file import check_mark, check_text, compression_of, head_of, is_xml_in_utf16
+from app.formats.table import FormatError, row_error
 from app.formats.window import BOM
 
 HEAD_BYTES = 256 << 10
@@ -64,7 +65,7 @@ def declared_format(path: Path, options: ImportOptions) -> str:
         text = head.decode("utf-16", "replace")
     else:
         check_encoding(head, options)
-        text = head.removeprefix(BOM).decode(options.encoding, "replace")
+        text = head.removeprefix(BOM).decode(options.encoding, "replace").removeprefix("\ufeff")
     _refuse_web_page(head)
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
@@ -107,12 +108,33 @@ def check_format(head: bytes, format: str, options: ImportOptions) -> None:
             _refuse_web_page(head)
 
 
+def unfit_options(path: Path, format: str, options: ImportOptions) -> set[str]:
+    """Which of decimal and delimiter, as another file was read with them, this one cannot be read with.
+
+    The format has no such option, or only one value; or the first line has another delimiter and not this one.
+    """
+    entry = FORMATS[format]
+    unfit = {name for name in ("decimal", "delimiter") if name not in entry.options or name in entry.fixed}
+    if "delimiter" in unfit or options.delimiter is None:
+        return unfit
+    try:
+        head = head_of(path, HEAD_BYTES)
+    except FormatError:  # the import says what is wrong
+        return unfit
+    line = next(iter(head.decode(options.encoding, "replace").splitlines()), "")
+    there = {name for name, mark in DELIMITERS.items() if mark in line}
+    says_it = line.removeprefix("\ufeff").startswith("sep=")
+    return unfit | {"delimiter"} if says_it or (there and options.delimiter not in there) else unfit
+
+
 def _refuse_web_page(head: bytes) -> None:
     if head.removeprefix(BOM).lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):
         raise row_error(1, _WEB_PAGE)
 
 
 def check_encoding(head: bytes, options: ImportOptions, *, has_option: bool = True) -> None:
-    """Refuse a text that begins with the mark of another encoding than the one named."""
+    """Refuse a text that begins with the mark of another encoding than the one named, or without the mark it needs."""
     if options.encoding == "utf-8" and compression_of(head) is None:
         check_text(head, has_encoding=has_option)
+    if options.encoding == "utf-16" and compression_of(head) is None:
+        check_mark(head)

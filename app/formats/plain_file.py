@@ -156,7 +156,24 @@ def check_text(head: bytes, *, has_encoding: bool = False) -> None:
         raise row_error(1, "the file is not a text: it has zero bytes and is not in UTF-8; save the table as CSV")
     # letters of most languages have a zero beside them there
     if head.count(0) * _ZEROS >= len(head) > 0:
-        raise row_error(1, "the file has zero bytes like UTF-16 but no byte order mark: save it as UTF-8")
+        way = f"{_without_mark(head)}, or save it as UTF-8" if has_encoding else "save it as UTF-8"
+        raise row_error(1, f"the file has zero bytes like UTF-16 but no byte order mark: {way}")
+
+
+def check_mark(head: bytes) -> None:
+    """Refuse a text in UTF-16 whose first bytes do not say the order of its bytes."""
+    if head and not head.startswith(_UTF16):
+        raise row_error(
+            1,
+            "the file does not begin with the byte order mark of UTF-16: if it is in UTF-16, "
+            f"{_without_mark(head)}; else pass its own encoding",
+        )
+
+
+def _without_mark(head: bytes) -> str:
+    """The option that reads a text in UTF-16 without a mark; the zeros of most letters are in their second half."""
+    order = "be" if head[::2].count(0) > head[1::2].count(0) else "le"
+    return f"pass encoding=utf-16-{order}"
 
 
 def _is_utf8(head: bytes) -> bool:

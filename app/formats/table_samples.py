@@ -69,7 +69,7 @@ def _format(head: bytes, sample: TableSample) -> str:
     if format is not None and not FORMATS[format].is_text:
         raise row_error(1, f"the file does not begin like {format}")
     check_encoding(head, sample)
-    text = head.removeprefix(BOM).decode(sample.encoding, "replace")
+    text = head.removeprefix(BOM).decode(sample.encoding, "replace").removeprefix("\ufeff")
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise row_error(1, "the file is empty or has only blank lines")

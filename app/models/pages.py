@@ -78,6 +78,7 @@ def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = 
         rules=again,
         extensions=EXTENSIONS,
         encoding=import_fields()["encoding"],
+        decimal=import_fields()["decimal"],
         has_probabilities=coding > 0
         and inspection.has_thresholds(request.app.state.models, workspace, model.id, coding),
         are_sets=coding > 0 and answers.are_sets(request.app.state.models, workspace, model.id, coding),

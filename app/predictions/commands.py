@@ -304,7 +304,11 @@ def _lines(file: Path | None) -> Iterator[Any]:
 
 
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".xlsx": "xlsx"}
-_COLUMNS = {"id_column", "text_columns", "number_columns", "category_columns", "ignore_columns", "encoding"}
+# of a file of rows; what is not given is as in the model's training data
+_COLUMNS = {
+    *("id_column", "text_columns", "number_columns", "category_columns", "ignore_columns"),
+    *("encoding", "decimal", "delimiter", "missing_values"),
+}
 # what both commands have options of their own for
 _OWN = ("kind", "model", "dataset", "format", "include", "exclude", "sure_level", "tags")
 

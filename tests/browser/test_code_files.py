@@ -68,6 +68,22 @@ def test_a_file_in_another_encoding_is_coded_once_it_is_chosen(page: Any, servic
     form.locator("[data-expected]", has_text="1 rows.").wait_for(timeout=PATIENCE_MS)
 
 
+def test_the_decimal_separator_of_a_file_to_code_can_be_chosen(
+    page: Any, client: Client, service: Service, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("w;label\n" + "".join(f"{n % 2 * 3},5;{'red' if n % 2 else 'green'}\n" for n in range(24)))
+    client.datasets.upload(rows, "commas", decimal="comma").wait()
+    client.train("commas", "commas", "weston_watkins").wait()
+    rows.write_text("w,h\n1.250,2\n")
+    page.goto(f"{service.url}/models/commas")
+    form = page.locator("#code")
+    form.locator("input[type=file]").set_input_files(str(rows))
+    form.get_by_role("alert", name="").filter(has_text="1.250").wait_for(timeout=PATIENCE_MS)
+    form.get_by_label("Decimal separator").select_option("point")
+    form.locator("[data-expected]", has_text="1 rows.").wait_for(timeout=PATIENCE_MS)
+
+
 def test_a_file_is_coded_by_the_version_in_production_unless_another_is_chosen(
     page: Any, client: Client, service: Service, tmp_path: Path
 ) -> None:

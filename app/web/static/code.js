@@ -6,7 +6,7 @@ import { element, faults, number, percent, size } from "./words.js";
 
 const form = document.getElementById("code");
 const drop = form.querySelector("[data-drop]");
-const { file, min_precision: precision, columns, encoding } = form.elements;
+const { file, min_precision: precision, columns, encoding, decimal } = form.elements;
 const said = form.querySelector("[data-said]");
 const bar = form.querySelector("progress");
 const wrong = form.querySelector("[data-faults]");
@@ -43,7 +43,9 @@ async function send(body) {
   const ending = body.name.split(".").pop().toLowerCase();
   const format = JSON.parse(form.dataset.extensions)[ending];
   if (format) query.set("format", format);
-  if (encoding.value && (!format || encoding.dataset.formats.split(" ").includes(format))) query.set("encoding", encoding.value);
+  for (const option of [encoding, decimal]) {
+    if (option.value && (!format || option.dataset.formats.split(" ").includes(format))) query.set(option.name, option.value);
+  }
   for (const name of columns.value.split(",").map((each) => each.trim()).filter(Boolean)) query.append("text_columns", name);
   if (body.size < LARGE) return sendWhole(`/datasets?${query}`, body, progress(body));
   const pieces = await sendInPieces(body, progress(body));
@@ -196,6 +198,7 @@ form.addEventListener("submit", async (event) => {
 file.addEventListener("change", chosen);
 columns.addEventListener("change", chosen);
 encoding.addEventListener("change", chosen);
+decimal.addEventListener("change", chosen);
 precision.addEventListener("change", plan);
 form.elements.version.addEventListener("change", plan);
 acceptDrops(drop, file, chosen);

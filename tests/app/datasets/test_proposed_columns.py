@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,30 @@ def test_a_command_shows_the_columns_and_the_command_that_uploads_them(
     assert f"Upload it: polymargin datasets upload {path} --label-column river\n" in out
     assert "Check it. Name the label column with --label-column." in out
     assert json.loads(out.splitlines()[-1])["label_column"] == "river"
+
+
+def test_the_command_that_uploads_a_table_reads_it_with_the_options_that_were_given(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "places.txt"
+    path.write_bytes(UNCLEAR)
+    found = {"text_columns": ["town", "river"], "decimal": "comma"}
+    canned.answer("POST /datasets/columns", _proposal(None, None, found))
+    given = ("--format", "csv", "--encoding", "windows-1252", "--no-quotes", "--missing-values", "NA,k. A.")
+    columns = ("--decimal", "comma", "--text-columns", "town")
+    assert status_of(monkeypatch, "datasets", "columns", str(path), *given, *columns) == 0
+    line = next(each for each in capsys.readouterr().out.splitlines() if each.startswith("Upload it: "))
+    words = shlex.split(line.removeprefix("Upload it: "))
+    assert words[:4] == ["polymargin", "datasets", "upload", str(path)]
+    # as the command line reads them, in whatever order
+    canned.answer("POST /datasets", DATASET, 202)
+    assert status_of(monkeypatch, *words[1:], "--label-column", "river", "--no-wait") == 0
+    query = next(each for each in canned.asked if each.path == "/datasets").lists
+    assert query == {
+        "name": ["places"], "format": ["csv"], "encoding": ["windows-1252"], "quotes": ["false"],
+        "missing_values": ["NA", "k. A."], "decimal": ["comma"], "text_columns": ["town", "river"],
+        "label_column": ["river"],
+    }  # fmt: skip
 
 
 @pytest.mark.usefixtures("terminal")

@@ -1,11 +1,14 @@
 """CSV as spreadsheets write it: other delimiters, decimal commas, encodings, and TSV."""
 
+import codecs
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from app.datasets.schemas import ImportOptions
+from app.formats.detection import declared_format
 from app.formats.parsing import parse
 from app.formats.table import FormatError, Parsed
 
@@ -61,10 +64,46 @@ def test_decimal_commas_hold_for_weights(tmp_path: Path) -> None:
         read(tmp_path, "label;x;w\na;1;1.500\n", decimal="comma", weight_column="w")
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "windows-1252", "utf-16", "mac-roman"])
+@pytest.mark.parametrize("encoding", ["latin-1", "windows-1252", "utf-16", "utf-16-be", "mac-roman", "cp1252"])
 def test_a_named_encoding_is_read(tmp_path: Path, encoding: str) -> None:
     parsed = read(tmp_path, "label;text\nGrün;Äpfel\n".encode(encoding), encoding=encoding)
     assert (parsed.labels, texts(parsed)) == (["Grün"], ["Äpfel"])
+
+
+def test_encodings_have_the_names_that_python_knows() -> None:
+    for name in (
+        "UTF8",
+        "utf-8-sig",
+        "utf_16",
+        "UTF-16LE",
+        "Latin1",
+        "iso-8859-1",
+        "l9",
+        "cp1250",
+        "CP1252",
+        "macroman",
+    ):
+        given = ImportOptions.model_validate({"encoding": name}).encoding
+        assert codecs.lookup(given).name == codecs.lookup(name).name.removesuffix("-sig"), name
+    for name in ("cp1253", "ebcdic", "", "ütf-8", "rot13", 7, None):
+        with pytest.raises(ValidationError, match="Input should be 'utf-8', 'utf-16'"):
+            ImportOptions.model_validate({"encoding": name})
+
+
+@pytest.mark.parametrize("order", ["le", "be"])
+def test_a_text_in_utf16_needs_a_byte_order_mark_or_the_order(tmp_path: Path, order: str) -> None:
+    content = "label;text\na;b c\n".encode(f"utf-16-{order}")
+    way = f"no byte order mark: pass encoding=utf-16-{order}, or save it as UTF-8"
+    for encoding, said in (("utf-8", way), ("utf-16", f"mark of UTF-16: .* pass encoding=utf-16-{order}")):
+        with pytest.raises(FormatError, match=said):
+            read(tmp_path, content, encoding=encoding)
+        with pytest.raises(FormatError, match=said):
+            declared_format(tmp_path / "data", ImportOptions(encoding=encoding))
+    marked = "\ufeff".encode(f"utf-16-{order}") + content
+    for each in (content, marked):
+        options = ImportOptions(encoding=f"utf-16-{order}")
+        assert texts(read(tmp_path, each, encoding=options.encoding)) == ["b c"]
+        assert declared_format(tmp_path / "data", options) == "csv"
 
 
 def test_another_encoding_is_never_guessed(tmp_path: Path) -> None:

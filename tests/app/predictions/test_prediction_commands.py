@@ -203,10 +203,13 @@ def test_a_file_is_coded_in_one_command_that_says_what_is_sure(
     job.answer("POST /datasets", ready, 202)
     job.answer("GET /datasets/d9", ready)
     job.answer("DELETE /datasets/d9", b"", 204)
-    assert status_of(monkeypatch, "code", "topics", str(rows), "--output", str(file), "--min-precision", "0.95") == 0
+    options = ["--output", str(file), "--min-precision", "0.95", "--missing-values", "NA,k. A.", "--decimal", "comma"]
+    assert status_of(monkeypatch, "code", "topics", str(rows), *options, "--delimiter", "semicolon") == 0
     assert file.read_bytes() == FILE
     sent = next(each for each in job.asked if (each.method, each.path) == ("POST", "/datasets"))
     assert (sent.query["for_model"], sent.query["format"]) == ("topics", "xlsx")
+    assert (sent.query["decimal"], sent.query["delimiter"]) == ("comma", "semicolon")
+    assert sent.lists["missing_values"] == ["NA", "k. A."]
     (asked,) = [json.loads(each.body) for each in job.asked if (each.method, each.path) == ("POST", "/jobs")]
     assert (asked["format"], asked["top_k"], asked["min_precision"]) == ("xlsx", 3, 0.95)
     said = capsys.readouterr().out

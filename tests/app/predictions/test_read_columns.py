@@ -53,3 +53,28 @@ def _read_for(client: TestClient, name: str, header: str, rows: list[str]) -> An
     assert found["state"] == "ready", found["error"]
     request = client.get(f"/api/v1/jobs/{found['job']}").json()["request"]
     return {option: value for option, value in request.items() if "sha256" not in option}
+
+
+def test_rows_are_read_with_the_decimals_delimiter_and_missing_values_of_the_training_data(client: TestClient) -> None:
+    lines = [f"{n % 2 * 3},5;{7 - n % 2 * 5},25;{_LABELS[n % 2]}\n" for n in range(24)]
+    written: dict[str, Any] = {"decimal": "comma", "delimiter": "semicolon", "missing": "keep", "missing_values": "NA"}
+    assert upload(client, "rows", ("w;h;label\n" + "".join(lines)).encode(), "csv", **written)["state"] == "ready"
+    assert train(client, "rows", "m")["state"] == "succeeded"
+    assert client.delete("/api/v1/datasets/rows", params={"force": "true"}).status_code == 204
+
+    def request(name: str, content: str, format: str | None = "csv", **options: Any) -> dict[str, Any]:
+        found = upload(client, name, content.encode(), format, for_model="m", **options)
+        assert found["state"] == "ready", found["error"]
+        asked: dict[str, Any] = client.get(f"/api/v1/jobs/{found['job']}").json()["request"]
+        return {each: asked.get(each) for each in ("decimal", "delimiter", "missing_values")}
+
+    same = {"decimal": "comma", "delimiter": "semicolon", "missing_values": ["NA"]}
+    # a header with more commas than semicolons
+    assert request("same", "w;h;a,b,c,d\n3,5;NA;x\n") == same
+    assert request("other", "w,h\n3.5,NA\n", decimal="point") == same | {"decimal": "point", "delimiter": None}
+    assert request("excel", 'sep=,\nw,h\n"3,5",NA\n') == same | {"delimiter": None}
+    assert request("tabs", "w\th\n3,5\tNA\n", "tsv") == same | {"delimiter": None}
+    assert request("lines", '{"w": 3.5, "h": null}\n', "jsonl") == same | {"decimal": "point", "delimiter": None}
+    refused = upload(client, "points", b"w;h\n1.500;2\n", "csv", for_model="m")
+    assert refused["state"] == "failed"
+    assert "1.500" in str(refused["error"])
