@@ -119,7 +119,7 @@ COMMANDS = [
     (("evaluate", "topics", "papers", "--alias", "production", "--watch"), "0.0625 to 0.25", EVALUATION),
     (("compare", "topics", "3", "production"), ("0.0213", "-0.188 to -0.0625", "-0.375", "0.25"), COMPARISON),
     (("evaluations", "list", "--model", "topics"), "0.125", {"items": [EVALUATION]}),
-    (("evaluations", "show", "e1"), "1, as odd", EVALUATION),
+    (("evaluations", "show", "e1"), "1, such as odd", EVALUATION),
     (("evaluations", "labels", "e1"), "physics", LABELS),
     (("evaluations", "confusions", "e1"), "chemistry", PAIRS),
     (("jobs", "show", "e1"), "evaluations show e1", DONE),
