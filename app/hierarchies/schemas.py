@@ -111,7 +111,7 @@ class HierarchyOptions(BaseModel):
         description="Format codes: number of a code's characters that belong to each level, from the top, such as "
         "2,4,6,8; marks such as dots do not count. Default: detected from the codes.",
     )
-    syntax: Literal["turtle", "xml", "json-ld", "nt", "n3", "trig", "nquads", "trix", "hext"] | None = Field(
+    syntax: Literal["turtle", "xml", "json-ld", "nt", "n3", "trig", "nquads"] | None = Field(
         default=None, description="Format skos: RDF syntax. Default: detected from the file's first characters."
     )
     base: str | None = Field(

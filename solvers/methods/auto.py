@@ -46,6 +46,8 @@ from solvers.selection.tasks import View, Views
 
 # of many labels one in so many is in the sketches
 SOME_LABELS = 4
+# rows held out that rank the sketches
+SKETCH_HELD_OUT = 500
 
 
 class AutoParams(CostParams):
@@ -234,7 +236,7 @@ class Auto(Solver[AutoParams]):
             raise ProblemError(f"measure {measure} does not fit these labels; expected one of {', '.join(known)}")
         budget = params.budget_seconds
         options = Options(measure, params.most_members, budget, params.tol, params.max_epochs)
-        return Search(views, families, folds, options, seed=self.seed, threads=self.threads)
+        return Search(views, families, options, seed=self.seed, threads=self.threads)
 
     def _weighted(self, problem: Problem) -> Problem:
         """The problem with the weights of classes in those of its examples."""
@@ -265,29 +267,37 @@ def _views(prepared: _Prepared, folds: Sequence[Fold], thresholds: SetThresholds
     problem, part, rows = prepared.usual, prepared.part, held_out_rows(folds)
     labels = problem.labels
     if labels is None or part is None:
-        return Views(View(problem, SingleLabels(problem, rows)))
+        return Views(View(problem, SingleLabels(problem, rows), folds))
     held_out = labels[rows]
     ranked = ranked_labels(own_labels(labels, part.tree.parents))
-    usual = View(problem, LabelSets(part, held_out, thresholds, _trained(labels, folds), ranked))
-    vocabulary = View(prepared.whole, VocabularySets(prepared.whole, folds))
+    usual = View(problem, LabelSets(part, held_out, thresholds, _trained(labels, folds), ranked), folds)
+    vocabulary = View(prepared.whole, VocabularySets(prepared.whole, folds), folds)
     if not has_own_inner(problem):
         return Views(usual, None, vocabulary, _some_labels(problem, folds, thresholds))
     flat = flat_problem(problem)
     assert flat.labels is not None
     trained = _trained(flat.labels, folds)
-    return Views(usual, View(flat, LabelSets(part, held_out, thresholds, trained, ranked, flat=True)), vocabulary)
+    sets = LabelSets(part, held_out, thresholds, trained, ranked, flat=True)
+    return Views(usual, View(flat, sets, folds), vocabulary)
 
 
 def _some_labels(problem: Problem, folds: Sequence[Fold], thresholds: SetThresholds) -> View | None:
-    """A share of the labels, all rows, for sketches of many labels without a tree."""
+    """A share of the labels and enough of the folds, for sketches of many labels without a tree."""
     if not has_many_labels(problem):
         return None
+    folds = _enough(folds)
     k = problem.n_classes
     some = np.sort(np.random.default_rng([k, 0x1AB]).choice(k, k // SOME_LABELS, replace=False))
     sketched = of_part(problem, TreePart(problem.tree, some.astype(np.int32)))
     sets = sketched.label_sets()
     part, trained = TreePart.of_sets(sketched.tree, sets), _trained(sets, folds)
-    return View(sketched, LabelSets(part, sets[held_out_rows(folds)], thresholds, trained))
+    return View(sketched, LabelSets(part, sets[held_out_rows(folds)], thresholds, trained), folds)
+
+
+def _enough(folds: Sequence[Fold]) -> Sequence[Fold]:
+    """The first folds, which together hold out ``SKETCH_HELD_OUT`` rows; all of them where rows are few."""
+    n_rows = np.cumsum([len(fold.held_out) for fold in folds])
+    return folds[: 1 + int(np.searchsorted(n_rows, SKETCH_HELD_OUT))]
 
 
 def _trained(labels: sp.csr_matrix, folds: Sequence[Fold]) -> Trained:

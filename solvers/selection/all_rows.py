@@ -54,7 +54,7 @@ class ChosenMembers(Solver[Any]):
         assert chosen.pool is not None
         trials = [search.trials[number] for number in chosen.pool.members]
         families = [trial.family.alone(trial.place) for trial in trials]
-        self._search = Search(views, families, [], search.options, seed=search.seed, threads=search.threads)
+        self._search = Search(views, families, search.options, seed=search.seed, threads=search.threads)
         self._search.start_of = self._start
         self._rows = rows
         self._begin = Progress(np.full((len(families), len(self._search.results)), np.nan))

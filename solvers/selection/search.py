@@ -24,10 +24,10 @@ from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
 from solvers.numerics.array_types import Floats
 from solvers.selection.candidates import SKETCH_ROWS, Family, Trial, best_of, is_due
-from solvers.selection.held_out import Fold, Measure
+from solvers.selection.held_out import Measure
 from solvers.selection.pooling import Pool
 from solvers.selection.progress import Outcome, Progress, bounds_of
-from solvers.selection.tasks import Views
+from solvers.selection.tasks import View, Views
 
 LOOSE_TOL = 0.05
 # of all states of one trial, one for each fold
@@ -68,7 +68,7 @@ class Search:
     Parameters
     ----------
     views : Views
-        Measured on the rows that the folds hold out.
+        Each is measured on the rows that its folds hold out.
     seed, threads : int
         Of all solvers.
     """
@@ -77,13 +77,12 @@ class Search:
         self,
         views: Views,
         families: list[Family],
-        folds: list[Fold],
         options: Options,
         *,
         seed: int,
         threads: int,
     ) -> None:
-        self.views, self.families, self.folds, self.options = views, families, folds, options
+        self.views, self.families, self.options = views, families, options
         # by problem, which the views hold, and fold
         self._held_out: dict[tuple[int, int], sp.csr_matrix] = {}
         self.seed, self.threads = seed, threads
@@ -104,7 +103,7 @@ class Search:
         else:
             progress, inner = Progress.resumed(state)
         while progress.pool is None:
-            if not self.folds:
+            if not self.views.usual.folds:
                 # no row can be held out
                 progress.pool = Pool((0,), np.ones(1), 0.0)
                 break
@@ -154,7 +153,11 @@ class Search:
         """The state without the trial that is under way, or the next one, which has ended the last attempts."""
         progress, _ = Progress.resumed(state)
         made = progress.trial >= 0 and np.isfinite(progress.results[progress.trial, 0])
-        if progress.pool is None and self.folds and (not (made or progress.trial < 0) or self.advance(progress)):
+        if (
+            progress.pool is None
+            and self.views.usual.folds
+            and (not (made or progress.trial < 0) or self.advance(progress))
+        ):
             self._leave_out(progress, self.trials[progress.trial], "the worker was lost while it ran")
         return progress.state()
 
@@ -237,8 +240,8 @@ class Search:
 
     def _too_large(self, progress: Progress, trial: Trial) -> str | None:
         """Why a trial is left out: it needs more memory than there is beside what the search holds; else None."""
-        problem, task = self.views.for_family(trial.family)
-        size, n_scores = _size(problem), task.n_scores(sum(len(fold.held_out) for fold in self.folds))
+        problem, task, folds = self.views.for_family(trial.family)
+        size, n_scores = _size(problem), task.n_scores(sum(len(fold.held_out) for fold in folds))
         held = sum(scores.nbytes for scores in progress.scores.values()) + 4 * n_scores
         held += self._state_bytes(trial) if self._keeps_states(trial) else 0
         solver, most = self._solver(trial), trial.family.most_bytes
@@ -260,7 +263,8 @@ class Search:
 
     def _state_bytes(self, trial: Trial) -> int:
         """Of a trial's states, one for each fold."""
-        return self._solver(trial).bytes_needed(*_size(self.views.for_family(trial.family).problem)) * len(self.folds)
+        view = self.views.for_family(trial.family)
+        return self._solver(trial).bytes_needed(*_size(view.problem)) * len(view.folds)
 
     def _is_due(self, progress: Progress, trial: Trial) -> bool:
         columns = [self.results.index(self.options.measure), self.results.index("log_loss")]
@@ -269,9 +273,10 @@ class Search:
     def _try(self, progress: Progress, inner: State | None) -> Iterator[Step]:
         """One trial, from its current fold."""
         trial = self.trials[progress.trial]
-        whole, task = self.views.for_family(trial.family)
+        view = self.views.for_family(trial.family)
+        task = view.task
         keeps, shown = self._keeps_states(trial), {"trial": float(self._shown(progress, trial))}
-        for fold in range(progress.fold, len(self.folds)):
+        for fold in range(progress.fold, len(view.folds)):
             progress.fold = fold
             problem = self._part(trial, fold)
             solver = self._solver(trial, loosely=True)
@@ -292,12 +297,12 @@ class Search:
             if trial.family.Cs and solver.has_path and keeps:
                 progress.warm[fold] = {name: np.asarray(last.state[name]) for name in last.state}
                 progress.warm_from[fold] = trial.number
-            X = self._rows_held_out(whole, fold)
+            X = self._rows_held_out(view, fold)
             scores = task.scores(task.member(solver, problem, last.state), X, fold)
             progress.partial.append(np.asarray(scores, np.float32))
             n_rows, last = problem.n_samples, None
             progress.trial_seconds += time.perf_counter() - began
-        every = np.concatenate(progress.partial)
+        every = np.concatenate(progress.partial[: len(view.folds)])
         found = task.measured(every)
         progress.left_out.pop(trial.number, None)
         progress.results[trial.number] = [*found, progress.trial_seconds, progress.trial_epochs, n_rows]
@@ -312,19 +317,20 @@ class Search:
         state, done = progress.state(), self._fraction(progress)
         yield Step(progress.epochs, *unmeasured, False, state, reported, setting, fraction=done, milestone=True)
 
-    def _rows_held_out(self, whole: Problem, fold: int) -> sp.csr_matrix:
+    def _rows_held_out(self, view: View, fold: int) -> sp.csr_matrix:
         """Those of a fold, which are the same for all trials on a problem."""
-        key = id(whole), fold
+        key = id(view.problem), fold
         if key not in self._held_out:
-            self._held_out[key] = self.folds[fold].rows_held_out(whole)
+            self._held_out[key] = view.folds[fold].rows_held_out(view.problem)
         return self._held_out[key]
 
     def _part(self, trial: Trial, fold: int) -> Problem:
         """What a trial is trained on: the rows of a fold, or some of them; the view may have some of the labels."""
-        part = self.folds[fold]
+        view = self.views.for_family(trial.family)
+        part = view.folds[fold]
         if trial.family.sketch == "rows":
-            part = part.sketch(self.views.usual.problem.y, SKETCH_ROWS, self.seed)
-        return part.problem(self.views.for_family(trial.family).problem)
+            part = part.sketch(view.problem.y, SKETCH_ROWS, self.seed)
+        return part.problem(view.problem)
 
     def _forget(self, progress: Progress, trial: Trial) -> None:
         """Keep of a family only the scores of the best trial by the measure, and by the log loss."""
@@ -396,9 +402,9 @@ class Search:
         if progress.pool is not None:
             left = FINAL_SHARE * (1.0 - (len(progress.final) + within) / len(progress.pool.members))
             # without folds there are no trials before it
-            return 1.0 - left / ((self._expected(progress) if self.folds else 0.0) + FINAL_SHARE)
+            return 1.0 - left / ((self._expected(progress) if self.views.usual.folds else 0.0) + FINAL_SHARE)
         made = float(np.isfinite(progress.results[:, 0]).sum())
-        made += (progress.fold + within) / max(1, len(self.folds))
+        made += (progress.fold + within) / max(1, len(self.views.for_family(self.trials[progress.trial].family).folds))
         return min(0.99, made / (self._expected(progress) + FINAL_SHARE))
 
     def _expected(self, progress: Progress) -> float:

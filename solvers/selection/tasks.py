@@ -10,7 +10,7 @@ from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.numerics.array_types import AnyFloats, Floats32
 from solvers.selection.candidates import Family
-from solvers.selection.held_out import Measure
+from solvers.selection.held_out import Fold, Measure
 from solvers.selection.pooling import Pool
 
 Scores = Floats32
@@ -65,10 +65,11 @@ class Task(Protocol):
 
 
 class View(NamedTuple):
-    """A problem, with all rows, and how trials on it are measured."""
+    """A problem, with all rows, how trials on it are measured, and on which rows."""
 
     problem: Problem
     task: Task
+    folds: Sequence[Fold]
 
 
 class Views(NamedTuple):

@@ -1,18 +1,17 @@
-"""RDF files as graphs: rdflib reads them, nothing is fetched, and faults have their lines as far as these are known."""
+"""RDF files as graphs: pyoxigraph reads them, nothing is fetched, and faults have their lines where these are known."""
 
 import json
-import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from xml.sax.handler import ContentHandler
 
-import rdflib
-from rdflib.plugins.parsers.notation3 import BadSyntax
+import pyoxigraph
+from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat
 
 from app.formats.hierarchies.source import Bounds, read_text, too_many
-from app.formats.table import FormatError, row_error, shorten
+from app.formats.table import row_error, shorten
 from app.formats.window import BOM
 from app.formats.xml_document import read_xml
 from app.hierarchies.schemas import HierarchyOptions
@@ -20,20 +19,62 @@ from app.hierarchies.schemas import HierarchyOptions
 # what relative addresses become where neither the file nor the request has a base; nothing may be there
 NO_BASE = "http://no-base.invalid/"
 
+Node: TypeAlias = NamedNode | BlankNode | Literal
+
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_FIRST, _REST = NamedNode(_RDF + "first"), NamedNode(_RDF + "rest")
+_SYNTAXES = {
+    "turtle": RdfFormat.TURTLE,
+    "xml": RdfFormat.RDF_XML,
+    "json-ld": RdfFormat.JSON_LD,
+    "nt": RdfFormat.N_TRIPLES,
+    "n3": RdfFormat.N3,
+    "trig": RdfFormat.TRIG,
+    "nquads": RdfFormat.N_QUADS,
+}
 _XML = re.compile(rb"<(\?xml|rdf:|!--|!DOCTYPE)")
 _JSON = re.compile(rb'\{|\[\s*[{"]')
-_SEVERAL_GRAPHS = frozenset({"json-ld", "trig", "nquads", "trix", "hext"})
-_PLACE = re.compile(r":(\d+):\d+: *(.*)", re.DOTALL)
-_INVALID_LINE = re.compile(r"Invalid line[^\n]*:\s*(?P<line>'.*'|\".*\")", re.DOTALL)
+_PLACE = re.compile(r"^(Parser )?error at line \d+ [a-z0-9 ]*: *", re.IGNORECASE)
 _TERM = re.compile(r"[^\s<>\"'/#:;,()\[\]{}]+")
 _FIRST_TERM = re.compile(r"\s*(<[^\s>]*>|[^\s<>\"]+)")
 
-# it warns of addresses and dates that are not quite right, which are none of ours
-logging.getLogger("rdflib").setLevel(logging.CRITICAL)
+
+class Graph:
+    """Triples, each once, in the order of their file; those of all graphs of a file together."""
+
+    def __init__(self) -> None:
+        self._objects: dict[tuple[Node, NamedNode], dict[Node, None]] = {}
+        self._subjects: dict[tuple[NamedNode, Node], dict[Node, None]] = {}
+
+    def add(self, subject: Node, predicate: NamedNode, value: Node) -> None:
+        self._objects.setdefault((subject, predicate), {})[value] = None
+        self._subjects.setdefault((predicate, value), {})[subject] = None
+
+    def objects(self, subject: Node, predicate: NamedNode) -> Iterable[Node]:
+        return self._objects.get((subject, predicate), ())
+
+    def subjects(self, predicate: NamedNode, value: Node) -> Iterable[Node]:
+        return self._subjects.get((predicate, value), ())
+
+    def pairs(self, predicate: NamedNode) -> Iterator[tuple[Node, Node]]:
+        """Subjects and objects."""
+        for (subject, of), values in self._objects.items():
+            if of == predicate:
+                yield from ((subject, value) for value in values)
+
+    def items(self, listed: Node) -> Iterator[Node]:
+        """What an RDF list has; one that contains itself ends there."""
+        seen: set[Node] = set()
+        while listed not in seen:
+            seen.add(listed)
+            yield from self.objects(listed, _FIRST)
+            listed = next(iter(self.objects(listed, _REST)), listed)
 
 
-def load_graph(path: Path, options: HierarchyOptions, bounds: Bounds) -> tuple[rdflib.Graph, str]:
-    """The triples of a file, those of all its graphs together, and the syntax that they are written in.
+def load_graph(
+    path: Path, options: HierarchyOptions, bounds: Bounds, wanted: Collection[NamedNode]
+) -> tuple[Graph, str]:
+    """The triples of a file that have one of the ``wanted`` predicates or are of lists, and the file's syntax.
 
     Raises
     ------
@@ -41,24 +82,28 @@ def load_graph(path: Path, options: HierarchyOptions, bounds: Bounds) -> tuple[r
         The file is not what its syntax says, has too many statements, or names a context that lies elsewhere.
     """
     syntax = options.syntax or _syntax(path)
-    content: str | bytes = path.read_bytes().removeprefix(BOM) if syntax in ("xml", "trix") else read_text(path)
-    graph = rdflib.Dataset(default_union=True) if syntax in _SEVERAL_GRAPHS else rdflib.Graph()
+    content: str | bytes = path.read_bytes().removeprefix(BOM) if syntax == "xml" else read_text(path)
     if isinstance(content, bytes):
         read_xml(path, ContentHandler())
     elif syntax == "json-ld":
         _check_contexts(content)
-    # N-Triples are Turtle, whose parser knows its lines
-    reads_as = "turtle" if syntax == "nt" else syntax
-    rdflib.NORMALIZE_LITERALS = False
+    kept, most, graph = {*wanted, _FIRST, _REST}, 64 * bounds.nodes, Graph()
+    base = options.base or NO_BASE
     try:
-        graph.parse(data=content, format=reads_as, publicID=options.base or NO_BASE)
-    except MemoryError:
-        raise
-    except Exception as error:  # whatever the parsers raise, the file is not what it says
-        raise _not_rdf(error, syntax, content) from None
-    most = 64 * bounds.nodes
-    if len(graph) > most:
-        raise too_many(1, "statements", most)
+        # lenient, as many a published file has an address that is not quite right
+        for count, triple in enumerate(
+            pyoxigraph.parse(content, format=_SYNTAXES[syntax], base_iri=base, lenient=True), 1
+        ):
+            if count > most:
+                raise too_many(1, "statements", most)
+            if triple.predicate in kept and not isinstance(triple.object, pyoxigraph.Triple):
+                graph.add(triple.subject, triple.predicate, triple.object)
+    except SyntaxError as error:
+        said = _PLACE.sub("", str(error.msg))
+        last = len(content.rstrip().splitlines())
+        raise row_error(min(error.lineno or 1, last), f"not {syntax}: {shorten(' '.join(said.split()))}") from None
+    except ValueError as error:
+        raise row_error(1, f"not {syntax}: {shorten(' '.join(str(error).split()))}") from None
     return graph, syntax
 
 
@@ -124,28 +169,3 @@ def _remote_contexts(document: Any) -> Iterator[str]:
             waiting += [(inner, key in ("@context", "@import")) for key, inner in value.items()]
         elif is_context and isinstance(value, str):
             yield value
-
-
-def _not_rdf(error: Exception, syntax: str, content: str | bytes) -> FormatError:
-    if isinstance(error, BadSyntax):
-        # its own count of lines counts some twice
-        read: Any = getattr(error, "_str", "")
-        read = read.decode("utf-8", "replace") if isinstance(read, bytes) else read
-        line = 1 + read[: getattr(error, "_i", 0)].rstrip().count("\n")
-        return row_error(line, f"not {syntax}: {shorten(str(getattr(error, '_why', '')))}")
-    if isinstance(error, RecursionError):
-        return row_error(1, f"not {syntax}: brackets are nested too deeply")
-    said = str(error)
-    place = _PLACE.search(said)
-    if place is not None:
-        return row_error(int(place[1]), f"not RDF in {syntax}: {_short(place[2])}")
-    invalid = _INVALID_LINE.search(said)
-    if invalid is not None and isinstance(content, str):
-        quoted = invalid["line"][1:-1].encode().decode("unicode_escape", "replace")
-        at = content.find(quoted[:40].strip()) if quoted.strip() else -1
-        return row_error(1 + content.count("\n", 0, max(0, at)), f"not {syntax}: '{shorten(quoted.strip())}'")
-    return row_error(1, f"not RDF in {syntax}: {_short(said) or type(error).__name__}")
-
-
-def _short(text: str) -> str:
-    return shorten(" ".join(text.split()))

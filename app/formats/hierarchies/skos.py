@@ -5,18 +5,15 @@ from either side, the first of them the first that it names itself; concepts wit
 resources without a place in the hierarchy are retired: rows that have them can be mapped to what replaces them.
 """
 
-import warnings
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-from rdflib import BNode, Graph, Literal, URIRef
-from rdflib.namespace import DCTERMS, OWL, RDF, RDFS, SKOS, Namespace
-from rdflib.term import Node
+from pyoxigraph import BlankNode, Literal, NamedNode
 
 from app.formats.hierarchies.edges import Edges
 from app.formats.hierarchies.exclusion import Exclusion
-from app.formats.hierarchies.rdf import NO_BASE, first_lines, last_part, load_graph
+from app.formats.hierarchies.rdf import NO_BASE, Graph, Node, first_lines, last_part, load_graph
 from app.formats.hierarchies.source import Bounds
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
 from app.formats.labels import label_problem
@@ -24,29 +21,48 @@ from app.formats.table import row_error, shorten
 from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import ROOT
 
-_XL = Namespace("http://www.w3.org/2008/05/skos-xl#")
-_ISO = Namespace("http://purl.org/iso25964/skos-thes#")
+_SKOS, _XL = "http://www.w3.org/2004/02/skos/core#", "http://www.w3.org/2008/05/skos-xl#"
+_ISO, _RDFS = "http://purl.org/iso25964/skos-thes#", "http://www.w3.org/2000/01/rdf-schema#"
 
-_UP = (SKOS.broader, _ISO.broaderGeneric, _ISO.broaderPartitive, _ISO.broaderInstantial)
-_DOWN = (SKOS.narrower, _ISO.narrowerGeneric, _ISO.narrowerPartitive, _ISO.narrowerInstantial)
-_REPLACED = (DCTERMS.isReplacedBy, URIRef("http://purl.obolibrary.org/obo/IAO_0100001"))
+_TYPE = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+_CONCEPT, _SUBCLASS, _RDFS_LABEL = (
+    NamedNode(_SKOS + "Concept"),
+    NamedNode(_RDFS + "subClassOf"),
+    NamedNode(_RDFS + "label"),
+)
+_UP = (
+    NamedNode(_SKOS + "broader"),
+    *(NamedNode(_ISO + name) for name in ("broaderGeneric", "broaderPartitive", "broaderInstantial")),
+)
+_DOWN = (
+    NamedNode(_SKOS + "narrower"),
+    *(NamedNode(_ISO + name) for name in ("narrowerGeneric", "narrowerPartitive", "narrowerInstantial")),
+)
+_TOP_OF, _HAS_TOP, _IN_SCHEME = (NamedNode(_SKOS + name) for name in ("topConceptOf", "hasTopConcept", "inScheme"))
+_MEMBER, _MEMBER_LIST, _NOTATION = (NamedNode(_SKOS + name) for name in ("member", "memberList", "notation"))
+# labels as literals, and as resources of their own
+_PREFERRED, _OTHER = ((NamedNode(_SKOS + name), NamedNode(_XL + name)) for name in ("prefLabel", "altLabel"))
+_FORM = NamedNode(_XL + "literalForm")
+_DEPRECATED = NamedNode("http://www.w3.org/2002/07/owl#deprecated")
+_REPLACED = (
+    NamedNode("http://purl.org/dc/terms/isReplacedBy"),
+    NamedNode("http://purl.obolibrary.org/obo/IAO_0100001"),
+)
+_READ = (
+    *(_TYPE, _SUBCLASS, _RDFS_LABEL, _TOP_OF, _HAS_TOP, _IN_SCHEME, _MEMBER, _MEMBER_LIST, _NOTATION, _FORM),
+    *(_DEPRECATED, *_UP, *_DOWN, *_REPLACED, *_PREFERRED, *_OTHER),
+)
 _TRUE = frozenset({"true", "1"})
 
 
 def parse_skos(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
     """Read a SKOS file; raises FormatError."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rdflib's datasets call what they deprecate
-        return _read(path, options, bounds)
-
-
-def _read(path: Path, options: HierarchyOptions, bounds: Bounds) -> Vocabulary:
-    graph, syntax = load_graph(path, options, bounds)
+    graph, syntax = load_graph(path, options, bounds, _READ)
     concepts = _concepts(graph)
     if not concepts:
         raise row_error(1, "the file has no skos:Concept; expected a SKOS thesaurus")
-    deprecated = [node for node, value in graph.subject_objects(OWL.deprecated) if str(value).lower() in _TRUE]
-    lines = first_lines(path, {last_part(str(node)) for node in [*concepts, *deprecated]})
+    deprecated = [node for node, value in graph.pairs(_DEPRECATED) if value.value.lower() in _TRUE]
+    lines = first_lines(path, {last_part(node.value) for node in [*concepts, *deprecated]})
     reading = _Reading(graph, concepts, lines, options, bounds)
     excluded = Exclusion.parse(options.exclude)
     return excluded.apply(reading.vocabulary(deprecated, {"syntax": syntax}), reading.members(excluded))
@@ -72,7 +88,8 @@ class _Reading:
         """The concepts with a place, and the deprecated resources without one."""
         placed = {node for node, above in self._parents.items() if above}
         placed.update(parent for above in self._parents.values() for parent in above)
-        placed.update(self._graph.subjects(SKOS.topConceptOf), self._graph.objects(None, SKOS.hasTopConcept))
+        placed.update(node for node, _ in self._graph.pairs(_TOP_OF))
+        placed.update(node for _, node in self._graph.pairs(_HAS_TOP))
         gone = dict.fromkeys(node for node in deprecated if node not in placed)
         labels: dict[str, Label] = {}
         still = set(deprecated)
@@ -91,7 +108,7 @@ class _Reading:
         retired = {
             name: self._label(node, True)
             for node in gone
-            if isinstance(node, URIRef) and label_problem(name := self._called(node)) is None and name not in labels
+            if isinstance(node, NamedNode) and label_problem(name := self._called(node)) is None and name not in labels
         }
         return Vocabulary(self._edges.build(), labels, retired, self._edges.dropped, read_as)
 
@@ -100,17 +117,17 @@ class _Reading:
         graph = self._graph
         found: set[str] = set()
         for kind, groups in excluded.groups.items():
-            for group in map(URIRef, sorted(groups)):
+            for group in map(NamedNode, sorted(groups)):
                 if kind == "type":
-                    nodes = set(graph.subjects(RDF.type, group))
+                    nodes = set(graph.subjects(_TYPE, group))
                 elif kind == "scheme":
-                    nodes = {*graph.subjects(SKOS.inScheme, group), *graph.subjects(SKOS.topConceptOf, group)}
-                    nodes.update(graph.objects(group, SKOS.hasTopConcept))
+                    nodes = {*graph.subjects(_IN_SCHEME, group), *graph.subjects(_TOP_OF, group)}
+                    nodes.update(graph.objects(group, _HAS_TOP))
                 else:
                     nodes = self._collected(group)
                 labels = {self._called(node) for node in nodes if node in self._concepts}
                 if not labels:
-                    raise row_error(1, f"exclude: no concept of the file has the {kind} '{shorten(str(group))}'")
+                    raise row_error(1, f"exclude: no concept of the file has the {kind} '{shorten(group.value)}'")
                 found |= labels
         return found
 
@@ -118,8 +135,8 @@ class _Reading:
         """The members of a collection, and of collections in it."""
         found, waiting = {collection}, [collection]
         for each in waiting:  # grows on the way
-            listed = self._graph.objects(each, SKOS.memberList)
-            inside = {*self._graph.objects(each, SKOS.member), *chain.from_iterable(map(self._graph.items, listed))}
+            listed = self._graph.objects(each, _MEMBER_LIST)
+            inside = {*self._graph.objects(each, _MEMBER), *chain.from_iterable(map(self._graph.items, listed))}
             waiting += inside - found
             found |= inside
         return found
@@ -148,62 +165,59 @@ class _Reading:
 
     def _called(self, node: Node) -> str:
         if self._options.label == "uri":
-            return str(node)
-        return self._notation(node) or str(node)
+            return node.value
+        return self._notation(node) or node.value
 
     def _notation(self, node: Node) -> str | None:
-        return next((str(value).strip() for value in self._graph.objects(node, SKOS.notation)), None)
+        return next((value.value.strip() for value in self._graph.objects(node, _NOTATION)), None)
 
     def _line(self, node: Node) -> int:
-        return self._lines.get(last_part(str(node)), 1)
+        return self._lines.get(last_part(node.value), 1)
 
     def _label(self, node: Node, deprecated: bool) -> Label:
-        if isinstance(node, BNode):
+        if isinstance(node, BlankNode):
             self._edges.fault(1, "a concept has no URI that datasets could use")
-        elif str(node).startswith(NO_BASE):
-            where = f"'{shorten(str(node).removeprefix(NO_BASE))}' is a relative URI"
+        elif node.value.startswith(NO_BASE):
+            where = f"'{shorten(node.value.removeprefix(NO_BASE))}' is a relative URI"
             self._edges.fault(self._line(node), f"{where}, but the file has no base; pass base=URI")
-        elif str(node) != str(node).strip():
-            self._edges.fault(self._line(node), f"'{shorten(str(node))}' is not a URI: it begins or ends with a blank")
+        elif node.value != node.value.strip():
+            self._edges.fault(self._line(node), f"'{shorten(node.value)}' is not a URI: it begins or ends with a blank")
         if self._options.label == "notation" and self._notation(node) is None and not deprecated:
-            self._edges.fault(self._line(node), f"'{shorten(str(node))}' has no notation")
+            self._edges.fault(self._line(node), f"'{shorten(node.value)}' has no notation")
         names = self._names(node)
         replaced = [value for predicate in _REPLACED for value in self._graph.objects(node, predicate)]
         return Label(
-            id=str(node) if self._called(node) != str(node) else None,
+            id=node.value if self._called(node) != node.value else None,
             notation=self._notation(node),
             names=names.preferred,
             alternatives=names.alternatives,
             deprecated=deprecated,
-            replaced_by=list(dict.fromkeys(self._called(value) for value in replaced if isinstance(value, URIRef))),
+            replaced_by=list(dict.fromkeys(self._called(value) for value in replaced if isinstance(value, NamedNode))),
         )
 
     def _names(self, node: Node) -> Names:
         names = Names(self._languages)
-        for simple, extended, take in (
-            (SKOS.prefLabel, _XL.prefLabel, names.prefer),
-            (SKOS.altLabel, _XL.altLabel, names.also),
-        ):
+        for (simple, extended), take in ((_PREFERRED, names.prefer), (_OTHER, names.also)):
             forms = list(self._graph.objects(node, simple))
             for label in self._graph.objects(node, extended):
-                forms += self._graph.objects(label, _XL.literalForm)
+                forms += self._graph.objects(label, _FORM)
             for form in forms:
                 if isinstance(form, Literal):
-                    take(str(form), form.language or self._options.language)
+                    take(form.value, form.language or self._options.language)
         if not names.preferred:
-            for form in self._graph.objects(node, RDFS.label):
+            for form in self._graph.objects(node, _RDFS_LABEL):
                 if isinstance(form, Literal):
-                    names.prefer(str(form), form.language or self._options.language)
+                    names.prefer(form.value, form.language or self._options.language)
         return names
 
 
 def _strange(node: Node, place: str, concept: Node) -> str:
-    return f"'{shorten(str(node))}' is {place} '{shorten(str(concept))}', but is not a concept of the file"
+    return f"'{shorten(node.value)}' is {place} '{shorten(concept.value)}', but is not a concept of the file"
 
 
 def _concepts(graph: Graph) -> dict[Node, None]:
     """What is a skos:Concept, or of a class that the file puts below it, in the order of the file."""
-    kinds: list[Node] = [SKOS.Concept]
+    kinds: list[Node] = [_CONCEPT]
     for kind in kinds:  # grows on the way
-        kinds += [below for below in graph.subjects(RDFS.subClassOf, kind) if below not in kinds]
-    return dict.fromkeys(node for kind in kinds for node in graph.subjects(RDF.type, kind))
+        kinds += [below for below in graph.subjects(_SUBCLASS, kind) if below not in kinds]
+    return dict.fromkeys(node for kind in kinds for node in graph.subjects(_TYPE, kind))

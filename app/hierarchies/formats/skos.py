@@ -23,8 +23,6 @@ SKOS = Format(
         ".n3": "n3",
         ".trig": "trig",
         ".nq": "nquads",
-        ".trix": "trix",
-        ".hext": "hext",
     },
     options=frozenset({"syntax", "base", "label"}),
     mark=b"/skos/core#",

@@ -127,7 +127,9 @@ def _pairs(labels: sp.csr_matrix) -> tuple[Ints, Ints, Floats, int]:
     n, k = labels.shape
     true = np.repeat(np.arange(n, dtype=np.int64), np.diff(labels.indptr)) * k + labels.indices
     if n * k <= MOST_PAIRS:
-        false = np.setdiff1d(np.arange(n * k), true)
+        is_false = np.ones(n * k, bool)
+        is_false[true] = False
+        false = np.flatnonzero(is_false)
     else:
         drawn = np.random.default_rng([n, k]).integers(n * k, size=MOST_PAIRS)
         ordered = np.sort(true)

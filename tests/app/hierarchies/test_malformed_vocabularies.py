@@ -86,9 +86,8 @@ MALFORMED: list[tuple[str, dict[str, str], str, int, str]] = [
     ("skos", {"label": "notation"}, SKOS + ":a a skos:Concept .\n", 3, "'http://example.org/a' has no notation"),
     (
         "skos",
-        {"syntax": "hext"},
-        '["a:b ","http://www.w3.org/1999/02/22-rdf-syntax-ns#type","http://www.w3.org/2004/02/skos/core#Concept",'
-        '"globalId","",""]\n',
+        {"syntax": "nt"},
+        "<a:b > <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://www.w3.org/2004/02/skos/core#Concept> .\n",
         1,
         "'a:b ' is not a URI: it begins or ends with a blank",
     ),
@@ -110,7 +109,7 @@ MALFORMED: list[tuple[str, dict[str, str], str, int, str]] = [
     ),
     ("skos", {}, '{"@context": {},\n "@id": }', 2, "not JSON: Expecting value"),
     ("skos", {}, RDF % "<rdf:Description>", 4, "not XML: mismatched tag"),
-    ("skos", {}, RDF % "<rdf:li/>", 3, "not RDF in xml"),
+    ("skos", {}, RDF % "<rdf:li/>", 1, "not xml: Invalid property element tag name"),
     (
         "skos",
         {},

@@ -185,8 +185,8 @@ def test_after_the_budget_no_trial_is_begun():
 
 
 def searching(problem, families, folds, options) -> Search:
-    views = Views(View(problem, SingleLabels(problem, held_out_rows(folds))))
-    return Search(views, families, folds, options, seed=0, threads=1)
+    views = Views(View(problem, SingleLabels(problem, held_out_rows(folds)), folds))
+    return Search(views, families, options, seed=0, threads=1)
 
 
 def path_of(losses: dict[float, float], *Cs: float) -> list[float]:
