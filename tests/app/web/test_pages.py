@@ -182,9 +182,7 @@ def test_an_adopted_edition_has_the_test_rows_of_its_source_and_no_training_of_i
             versions.add(session, name, Facts(**facts), {"test": {"error": 0.5}})
         session.commit()
     page = models.get("/models/letters").text
-    rows = {
-        int(number): row for number, row in re.findall(r'/versions/(\d+)">\d+</a></th>(.*?)</tr>', page, re.DOTALL)
-    }
+    rows = {int(number): row for number, row in re.findall(r'/versions/(\d+)">\d+</a></th>(.*?)</tr>', page, re.DOTALL)}
     assert [number for number, row in rows.items() if "other rows" in row] == [1]
     assert [number for number, row in rows.items() if '<td class="number">–</td>' in row] == [newest + 2, newest + 1]
     assert f"epochs of version {newest}<" in models.get(f"/models/letters/versions/{newest + 1}").text
