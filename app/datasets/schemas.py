@@ -279,8 +279,8 @@ class NewDataset(ImportOptions, FromUpload):
     for_model: Name | None = Field(
         default=None,
         description="Model that will predict these rows: the file has no labels, the columns that the model was "
-        "trained on are read under the same names and with its training data's decimal, delimiter and missing_values, "
-        "and other columns are left out. Options that are given win.",
+        "trained on are read under the same names and with its training data's decimal, delimiter, quotes and "
+        "missing_values, and other columns are left out. Options that are given win.",
     )
 
 
