@@ -261,16 +261,17 @@ class PolymarginClassifier(FittedClassifier):
     ) -> "PolymarginClassifier":
         """Train for every C of a range, and at the one with the fewest errors on held-out rows again on all rows.
 
-        C becomes that of the model. ``path_`` has the path: its ``models``; the ``edges`` of cells of C with the
-        ``errors`` of the models there, and between which numbers, ``least_errors`` and ``most_errors``, those of the
-        exact optimum are at every C of the cell; ``bound``, below which no C of the range can have fewer.
+        C becomes that of the model, whose gap on all rows, ``gap_``, is at most ``tol`` and at most ``eps``. ``path_``
+        has the path: its ``models``; the ``edges`` of cells of C with the ``errors`` of the models there, and between
+        which numbers, ``least_errors`` and ``most_errors``, those of the exact optimum are at every C of the cell;
+        ``bound``, below which no C of the range can have fewer.
 
         Parameters
         ----------
         X, y, sample_weight
             As for :meth:`fit`.
         eps : float
-            The relative duality gap that is certified at every C.
+            The relative duality gap that is certified at every C, and on all rows at the chosen one.
         low, high : float
             The range of C.
         fraction : float
