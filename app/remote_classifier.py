@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -173,18 +174,26 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         binary = self._form == "labels" and scores.shape[1] == 2
         return scores[:, 1] - scores[:, 0] if binary else scores
 
+    @available_if(lambda self: self._require_probabilities())  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities, shape (n_samples, n_classes), in the order of ``classes_``.
 
         Raises
         ------
         AttributeError
-            The version has none; those that ``auto`` trains have.
+            The version has none; those that ``auto`` trains have. Before ``fit``, ``solver`` or ``space`` decides.
         """
         found = self._table(X, "probability")
         # single precision rounds the sum; the probabilities of sets, and of the first of many labels, have other sums
         total = found.sum(axis=1, keepdims=True)
         return np.where(np.abs(total - 1.0) < 1e-4, found / np.where(total > 0.0, total, 1.0), found)
+
+    def _require_probabilities(self) -> bool:
+        fitted = hasattr(self, "version_")
+        solvers = {self.version_.solver} if fitted else {each.get("solver") for each in self.space or [vars(self)]}
+        if "auto" not in solvers:
+            raise AttributeError(self._why_none("probability") if fitted else "only solver='auto' has probabilities")
+        return True
 
     def _labels(self, y: Any, keep: NDArray[np.bool_]) -> Sequence[Any]:
         """The label or the labels of each row that is kept; sets their classes and the form of y."""

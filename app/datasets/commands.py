@@ -181,6 +181,7 @@ def correct(
     label_separator: Annotated[
         str | None, typer.Option(help="Separator of several labels in one cell of the CSV file.")
     ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of the CSV file. Default: UTF-8.")] = None,
     wait: Annotated[bool, typer.Option(help="Wait until the service has made the new version.")] = True,
     json: Json = False,
 ) -> None:
@@ -198,7 +199,7 @@ def correct(
     if delete and (file is not None or labels):
         raise typer.BadParameter("give it with one row and no labels", param_hint="--delete")
     if file is not None:
-        given = corrections_in(file, by, label_separator)
+        given = corrections_in(file, by, label_separator, encoding)
     else:
         given = [
             {by if by in ("id", "text") else "row": name, **({"delete": True} if delete else {"labels": labels or []})}

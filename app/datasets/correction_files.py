@@ -16,7 +16,9 @@ _NAMES = ("id", "text", "row")
 _YES, _NO = ("yes", "true", "1", "x"), ("", "no", "false", "0")
 
 
-def corrections_in(file: Path, by: str | None = None, separator: str | None = None) -> list[dict[str, Any]]:
+def corrections_in(
+    file: Path, by: str | None = None, separator: str | None = None, encoding: str | None = None
+) -> list[dict[str, Any]]:
     """The corrections in a file, at most one per row, id or text; raises BadParameter and names the line.
 
     Parameters
@@ -27,9 +29,11 @@ def corrections_in(file: Path, by: str | None = None, separator: str | None = No
         Column of a CSV file that names the rows; by default the first of id, text and row that it has.
     separator : str, optional
         Separator of several labels in a cell; by default a cell is one label.
+    encoding : str, optional
+        Encoding of a CSV file, by a name of Python; by default UTF-8.
     """
     is_table = file.suffix.lower() in (".csv", ".tsv", ".txt")
-    read = _csv(file, by, separator) if is_table else _json_lines(file)
+    read = _csv(file, by, separator, encoding or "utf-8") if is_table else _json_lines(file)
     corrections: list[dict[str, Any]] = []
     lines: dict[tuple[str, Any], int] = {}
     for number, given in read:
@@ -53,12 +57,15 @@ def _json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, each.model_dump(exclude_none=True, exclude_unset=True)
 
 
-def _csv(file: Path, by: str | None, separator: str | None) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv(file: Path, by: str | None, separator: str | None, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of a CSV file that have a label or are to be deleted; the header says what separates its columns."""
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        text = file.read_bytes().decode(encoding).removeprefix("\ufeff")
+    except LookupError:
+        raise typer.BadParameter(f"unknown encoding {encoding[:40]!r}", param_hint="--encoding") from None
     except UnicodeDecodeError:
-        raise typer.BadParameter("the file is not UTF-8; save it as CSV UTF-8", param_hint="--file") from None
+        way = "give its --encoding, or save it as CSV UTF-8"
+        raise typer.BadParameter(f"the file is not {encoding.upper()}; {way}", param_hint="--file") from None
     header = text.partition("\n")[0]
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count), strict=True)
     columns = reader.fieldnames or []

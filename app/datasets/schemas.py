@@ -167,8 +167,8 @@ class ImportOptions(BaseModel):
         default=(),
         max_length=20,
         description="Keep only rows whose text is in these languages, by their ISO 639 codes, as en,de: rows for which "
-        "all other languages together are more probable are left out and counted. Texts of digits and signs stay. "
-        "Default: all rows.",
+        "all other languages together are more probable are left out and counted. For short texts, the languages of "
+        "the other rows count. Texts of digits and signs stay. Default: all rows.",
     )
     text_columns: tuple[_Column, ...] = Field(
         default=(),
@@ -279,8 +279,8 @@ class NewDataset(ImportOptions, FromUpload):
     for_model: Name | None = Field(
         default=None,
         description="Model that will predict these rows: the file has no labels, the columns that the model was "
-        "trained on are read under the same names and with its training data's decimal, delimiter and missing_values, "
-        "and other columns are left out. Options that are given win.",
+        "trained on are read under the same names and with its training data's decimal, delimiter, quotes and "
+        "missing_values, and other columns are left out. Options that are given win.",
     )
 
 

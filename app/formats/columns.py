@@ -161,6 +161,16 @@ def indicator_columns(names: Sequence[str], options: ImportOptions) -> list[str]
     return [name for name in names if name in whole or (beginnings and name.startswith(beginnings))]
 
 
+def is_read(name: str, options: ImportOptions) -> bool:
+    """Whether an import may read the column of this name: options do not leave it out."""
+    if name in options.ignore_columns:
+        return False
+    declared = options.text_columns or options.number_columns or options.category_columns
+    if options.other_columns == "refuse" or options.infer_columns or not declared:
+        return True
+    return name in {*named_columns(options), *indicator_columns([name], options), "id", "split"}
+
+
 def named_columns(options: ImportOptions) -> list[str]:
     """The columns that options name, each of which must be there; without those of single labels."""
     label = None if options.unlabelled else options.label_column

@@ -109,12 +109,12 @@ def check_format(head: bytes, format: str, options: ImportOptions) -> None:
 
 
 def unfit_options(path: Path, format: str, options: ImportOptions) -> set[str]:
-    """Which of decimal and delimiter, as another file was read with them, this one cannot be read with.
+    """Which of decimal, delimiter and quotes, as another file was read with them, this one cannot be read with.
 
     The format has no such option, or only one value; or the first line has another delimiter and not this one.
     """
     entry = FORMATS[format]
-    unfit = {name for name in ("decimal", "delimiter") if name not in entry.options or name in entry.fixed}
+    unfit = {name for name in ("decimal", "delimiter", "quotes") if name not in entry.options or name in entry.fixed}
     if "delimiter" in unfit or options.delimiter is None:
         return unfit
     try:

@@ -8,7 +8,7 @@ two ways.
 
 import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from statistics import median
@@ -34,6 +34,8 @@ _COMMA_NUMBER = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
 # with separators of thousands, as 1.305,05 or 1,305.05
 _GROUPED_NUMBER = re.compile(r"[+-]?[0-9]{1,3}(?:(?:\.[0-9]{3})+(?:,[0-9]+)?|(?:,[0-9]{3}){2,}|(?:,[0-9]{3})+\.[0-9]+)")
 _WRITTEN_NUMBERS = (_NUMBER, _COMMA_NUMBER, _GROUPED_NUMBER)
+# what programs and people write in place of a missing value, in lower case
+_MISSING = {"na", "n/a", "#n/a", "nan", "null", "none", "-", "?"}
 _CODE = re.compile(r"0[0-9]+")
 _DATE = re.compile(
     r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}"
@@ -104,12 +106,13 @@ def column_role(name: str, values: Sequence[Any], options: ImportOptions, format
     Raises
     ------
     FormatError
-        The column has numbers with commas, and the options do not say what these mean.
+        The column has numbers with commas, or beside marks of missing values, and the options do not say what these
+        mean.
     """
     columns = FORMATS[format].columns
     written = columns is not None and not columns.typed
     if written:
-        _check_commas(name, values, options)
+        _check_numbers(name, values, options)
     role = _role(values, options, written)
     if name == "text" and not options.text_columns and role not in ("number", NO_VALUES):
         return "text"
@@ -175,12 +178,29 @@ def _are_phrases(values: Sequence[Any]) -> bool:
     return len(set(strings)) > _LEVELS_SHARE * len(strings) and 2 * several >= len(strings) > 0
 
 
-def _check_commas(name: str, values: Sequence[str], options: ImportOptions) -> None:
-    """Refuse numbers with commas that are not read as numbers: left out, or as categories, nobody would miss them."""
+def missing_marks(values: Sequence[str], options: ImportOptions) -> list[str]:
+    """The usual marks of missing values in a column whose other values are numbers; empty if it has none."""
+    present = {value.strip() for value in values} - {"", *options.missing_values}
+    marks = {value for value in present if value.casefold() in _MISSING}
+    return sorted(marks) if present != marks and _are_written_numbers(present - marks) else []
+
+
+def _are_written_numbers(present: Collection[str]) -> bool:
+    written = all(any(kind.fullmatch(value) for kind in _WRITTEN_NUMBERS) for value in present)
+    return written and not any(map(_CODE.fullmatch, present))
+
+
+def _check_numbers(name: str, values: Sequence[str], options: ImportOptions) -> None:
+    """Refuse numbers that are not read as numbers: left out, or as categories, nobody would miss them."""
+    roles = "or name the column in text_columns, category_columns or ignore_columns"
+    if marks := missing_marks(values, options):
+        passed = " and ".join(f"missing_values={mark}" for mark in marks)
+        said = f"numbers and {' and '.join(map(repr, marks))}: if these are missing values pass {passed}, missing=keep"
+        raise row_error(1, f"{said}, {roles}", name)
     present = [value.strip() for value in values if value.strip() not in ("", *options.missing_values)]
     if all(_is_number(value, options) for value in present) or not any("," in value for value in present):
         return
-    if not all(any(kind.fullmatch(value) for kind in _WRITTEN_NUMBERS) for value in present):
+    if not _are_written_numbers(present):
         return
     if any(map(_GROUPED_NUMBER.fullmatch, present)):
         said = "thousands separators are not supported: remove them"
@@ -188,7 +208,7 @@ def _check_commas(name: str, values: Sequence[str], options: ImportOptions) -> N
         said = "some numbers have commas and some have points: write all with commas"
     else:
         said = "numbers with commas: pass decimal=comma if these are decimal commas"
-    raise row_error(1, f"{said}, or name the column in text_columns, category_columns or ignore_columns", name)
+    raise row_error(1, f"{said}, {roles}", name)
 
 
 def _plain(value: Any) -> Any:

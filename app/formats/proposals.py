@@ -36,6 +36,7 @@ from app.formats.inference import (
     NO_VALUES,
     column_role,
     first_values,
+    missing_marks,
     names_own_features,
 )
 from app.formats.json_records import first_rows
@@ -78,6 +79,7 @@ class _Values:
     present: list[str]
     n_missing: int
     shown: list[str]
+    marks: list[str]
 
     @property
     def n_levels(self) -> int:
@@ -220,8 +222,16 @@ def _looked_at(
     options: ImportOptions,
     format: str,
 ) -> tuple[ImportOptions, dict[str, _Values]]:
-    """The columns with the kinds of their values; with decimal commas where only these make numbers of them."""
+    """The columns with the kinds of their values.
+
+    Decimal commas, and usual marks of missing values, are options where only these make numbers of a column.
+    """
     n_rows = max(map(len, found.values()), default=0)
+    columns_of = FORMATS[format].columns
+    written = columns_of is not None and not columns_of.typed
+    marks = {name: missing_marks(values, options) if written else [] for name, values in found.items()}
+    missing = dict.fromkeys((*options.missing_values, *itertools.chain(*marks.values())))
+    options = options.model_copy(update={"missing_values": tuple(missing)})
     kinds: dict[str, str] = {}
     comma = options.model_copy(update={"decimal": "comma"})
     has_decimal = "decimal" in FORMATS[format].options
@@ -234,7 +244,9 @@ def _looked_at(
     for name, values in found.items():
         present = [text for value in values if (text := _text(value)) and text not in options.missing_values]
         kind = kinds[name]
-        columns[name] = _Values(kind, present, n_rows - len(present), [_shown(value) for value in shown[name]])
+        columns[name] = _Values(
+            kind, present, n_rows - len(present), [_shown(value) for value in shown[name]], marks[name]
+        )
     return options, columns
 
 
@@ -357,7 +369,8 @@ def _why_label(name: str, values: _Values) -> str:
 def _why(values: _Values) -> str:
     n = len(values.present)
     if values.kind == "number":
-        return "all values are numbers"
+        marks = " and ".join(map(repr, values.marks))
+        return f"numbers; {marks} is read as a missing value" if marks else "all values are numbers"
     if values.kind == "text":
         length = sum(map(len, values.present)) / max(n, 1)
         return f"{length:.0f} characters on average"
@@ -427,6 +440,8 @@ def _options(
             found["ignore_columns"] = ignored
     if any(columns[name].n_missing for name in itertools.chain(numbers, categories)):
         found["missing"] = "keep"
+    if any(columns[name].marks for name in itertools.chain(numbers, categories)):
+        found["missing_values"] = list(options.missing_values)
     if options.decimal == "comma":
         found["decimal"] = "comma"
     return found

@@ -7,7 +7,7 @@ claim a table of any size.
 import re
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from defusedxml import ElementTree
@@ -22,6 +22,7 @@ _ATTRIBUTES = rb"((?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+)"
 _XLSX_TAG = re.compile(rb"<(?:\w+:)?(c|row)(?=[\s/>])" + _ATTRIBUTES + rb">")
 _REFERENCE = re.compile(rb"\sr\s*=\s*[\"']\s*([A-Za-z]{0,8})([0-9]{1,12})")
 _ODS_TAG = re.compile(rb"<table:(table|table-row|table-cell|covered-table-cell)(?=[\s/>])" + _ATTRIBUTES + rb">")
+_ODS_CELLS = ("table:table-cell", "table:covered-table-cell")
 _BEGIN, _END = rb"<(?:\w+:)?", rb"</(?:\w+:)?"
 _FORMULA_ALONE = re.compile(
     _BEGIN + rb"c(?=\s)([^<>]*)>\s*" + _BEGIN + rb"f(?=[\s/>])[^<>]*(?:/>|>[^<]*" + _END + rb"f>)\s*"
@@ -56,22 +57,31 @@ def check_cells(archive: zipfile.ZipFile, most: int = MOST_CELLS) -> None:
 
 
 def formulas_without_values(archive: zipfile.ZipFile, sheet: str) -> list[tuple[str, int]]:
-    """Cells of a sheet of .xlsx, such as A2, with their rows, that have a formula but no value: readers see nothing.
+    """Cells of a sheet, such as A2, with their rows, that have a formula but no value: readers see nothing.
 
     Programs that write formulas without computing them leave out the values. A formula whose value is the empty text
     has the type of a text.
     """
+    if "content.xml" in archive.namelist():
+        return _ods_formulas(archive, sheet).without_values
     cells = (match[1] for match in _cells(archive, sheet, _FORMULA_ALONE))
     return [_place(attributes) for attributes in cells if not _IS_TEXT.search(attributes)]
 
 
 def errors_by_row(archive: zipfile.ZipFile, sheet: str) -> dict[int, str]:
-    """The first cell of each row of a sheet of .xlsx that has an error, in words: cell B2 has the error #N/A."""
+    """The first cell of each row of a sheet that has an error, in words: cell B2 has the error #N/A."""
+    if "content.xml" in archive.namelist():
+        return _ods_formulas(archive, sheet).errors
     found: dict[int, str] = {}
     for match in _cells(archive, sheet, _ERROR):
         cell, row = _place(match[1])
         found.setdefault(row, f"cell {cell} has the error {match[2].decode('utf-8', 'replace')}")
     return found
+
+
+def column_of(cell: str) -> int:
+    """The number of a cell's column, from 0: 1 of B2."""
+    return _column_number(cell.rstrip("0123456789").upper().encode()) - 1
 
 
 def _place(attributes: bytes) -> tuple[str, int]:
@@ -95,7 +105,7 @@ def _cells(archive: zipfile.ZipFile, sheet: str, pattern: re.Pattern[bytes]) -> 
 
 
 def _part_of(archive: zipfile.ZipFile, sheet: str) -> str | None:
-    """The document of a sheet; None in .ods, and where the workbook does not say it."""
+    """The document of a sheet of .xlsx; None where the workbook does not say it."""
     try:
         book = ElementTree.fromstring(archive.read("xl/workbook.xml"))
         links = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
@@ -182,6 +192,62 @@ def _ods_cells(archive: zipfile.ZipFile, name: str) -> int:
             table.add_cells(repeats, attributes.endswith(b"/") and b"value" not in attributes)
     table.begin_row(0)
     return total + table.n_rows * table.width
+
+
+@dataclass
+class _Formulas:
+    """What is wrong with cells of one sheet of .ods, as its document is read."""
+
+    sheet: str
+    without_values: list[tuple[str, int]] = field(default_factory=list)
+    errors: dict[int, str] = field(default_factory=dict)
+    here: bool = False
+    row: int = 1
+    n_rows: int = 1
+    column: int = 0
+    cell: dict[str, str] | None = None
+    text: str = ""
+
+    def begin(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "table:table":
+            self.here, self.row = attributes.get("table:name") == self.sheet, 1
+        elif tag == "table:table-row":
+            self.n_rows, self.column = int(attributes.get("table:number-rows-repeated", 1)), 0
+        elif tag in _ODS_CELLS:
+            self.cell, self.text = attributes, ""
+
+    def add(self, text: str) -> None:
+        if self.cell is not None:
+            self.text += text
+
+    def end(self, tag: str) -> None:
+        if tag == "table:table-row":
+            self.row += self.n_rows
+        elif tag in _ODS_CELLS and self.cell is not None:
+            if self.here and "table:formula" in self.cell:
+                self.check(f"{_letters(self.column)}{self.row}", self.cell)
+            self.column += int(self.cell.get("table:number-columns-repeated", 1))
+            self.cell = None
+
+    def check(self, cell: str, attributes: dict[str, str]) -> None:
+        if attributes.get("calcext:value-type") == "error":
+            self.errors.setdefault(self.row, f"cell {cell} has the error {self.text.strip()[:20]}")
+        elif not self.text and not any(name.endswith("-value") or name == "office:value" for name in attributes):
+            self.without_values.append((cell, self.row))
+
+
+def _ods_formulas(archive: zipfile.ZipFile, sheet: str) -> _Formulas:
+    found, parser = _Formulas(sheet), expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = found.begin, found.end
+    parser.CharacterDataHandler = found.add
+    with archive.open("content.xml") as file:
+        parser.ParseFile(file)
+    return found
+
+
+def _letters(column: int) -> str:
+    """The name of a column by its number from 0, as a spreadsheet has it."""
+    return ("" if column < 26 else _letters(column // 26 - 1)) + chr(65 + column % 26)
 
 
 def _tags(archive: zipfile.ZipFile, name: str, pattern: re.Pattern[bytes]) -> Iterator[tuple[bytes, bytes]]:

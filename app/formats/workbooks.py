@@ -19,11 +19,12 @@ from typing import Any
 import pyarrow as pa
 
 from app.datasets.schemas import ImportOptions
+from app.formats.columns import is_read
 from app.formats.csv_header import blocks_of_csv, first_cells
 from app.formats.csv_table import parse_csv
 from app.formats.plain_file import MostUnpacked
 from app.formats.table import FormatError, Parsed, RowError, row_error, shorten
-from app.formats.workbook_cells import check_cells, errors_by_row, formulas_without_values
+from app.formats.workbook_cells import check_cells, column_of, errors_by_row, formulas_without_values
 from app.plurals import counted
 
 _SHOWN_SHEETS = 5
@@ -31,7 +32,7 @@ _SHOWN_SHEETS = 5
 
 def parse_workbook(path: Path, options: ImportOptions, most: MostUnpacked) -> Parsed:
     """Read a sheet of a workbook as a CSV file with these options; raises FormatError with the sheet's rows."""
-    with _written(path, most, options.sheet) as (sheet, lines):
+    with _written(path, most, options) as (sheet, lines):
         try:
             return parse_csv(sheet, options, "comma")
         except FormatError as error:
@@ -48,19 +49,19 @@ def _with_errors(report: Sequence[RowError], path: Path, sheet: str | None) -> l
 
 def first_values(path: Path, options: ImportOptions, most: MostUnpacked, n_rows: int) -> dict[str, list[str]]:
     """The cells of a sheet's first rows by column; raises FormatError."""
-    with _written(path, most, options.sheet) as (sheet, _):
+    with _written(path, most, options) as (sheet, _):
         return first_cells(sheet, options, "comma", n_rows)
 
 
 @contextmanager
 def blocks(path: Path, options: ImportOptions, most: MostUnpacked) -> Iterator[tuple[list[str], Iterator[pa.Table]]]:
     """The names of a sheet's columns, and its cells as strings in blocks of rows, to be used within the context."""
-    with _written(path, most, options.sheet) as (sheet, _), blocks_of_csv(sheet, options, most, "comma") as found:
+    with _written(path, most, options) as (sheet, _), blocks_of_csv(sheet, options, most, "comma") as found:
         yield found
 
 
 @contextmanager
-def _written(path: Path, most: MostUnpacked, name: str | None) -> Iterator[tuple[Path, array[int]]]:
+def _written(path: Path, most: MostUnpacked, options: ImportOptions) -> Iterator[tuple[Path, array[int]]]:
     """A sheet, by default the first, as CSV in UTF-8, and the line on which each of its rows begins.
 
     Cells may have several lines. Text cells are unchanged, so codes keep their leading zeros. Whole numbers have no
@@ -77,7 +78,7 @@ def _written(path: Path, most: MostUnpacked, name: str | None) -> Iterator[tuple
         io.TextIOWrapper(target, encoding="utf-8", newline="", write_through=True) as text,
     ):
         writer, width, lines, line = csv.writer(text, lineterminator="\n"), None, array("q"), 1
-        found, others, rows = _sheet(path, name)
+        found, others, rows = _sheet(path, options.sheet, options)
         for cells in rows:
             row = [_text(cell) for cell in cells]
             lines.append(line)
@@ -152,8 +153,8 @@ def _check_size(path: Path, most: MostUnpacked) -> None:
         raise row_error(1, "the workbook is damaged or ends too early") from error
 
 
-def _sheet(path: Path, name: str | None) -> tuple[str, str, Iterator[list[Any]]]:
-    """The name of a sheet, those of others, and its rows."""
+def _sheet(path: Path, name: str | None, options: ImportOptions | None = None) -> tuple[str, str, Iterator[list[Any]]]:
+    """The name of a sheet, those of others, and its rows; formulas need values in the columns that are read."""
     # loaded by those who read a workbook alone
     from python_calamine import CalamineError, CalamineWorkbook, WorksheetNotFound
 
@@ -167,22 +168,28 @@ def _sheet(path: Path, name: str | None) -> tuple[str, str, Iterator[list[Any]]]
             )
             raise row_error(1, detail)
         chosen = names[0] if name is None else name
-        _require_values(path, chosen)
-        rows = book.get_sheet_by_name(chosen).iter_rows()
+        sheet = book.get_sheet_by_name(chosen)
+        _require_values(path, chosen, sheet, options)
+        rows = sheet.iter_rows()
     except (CalamineError, WorksheetNotFound, IndexError) as error:
         raise row_error(1, _damage(path)) from error
     return shorten(chosen), _shown([other for other in names if other != chosen]), rows
 
 
-def _require_values(path: Path, sheet: str) -> None:
+def _require_values(path: Path, name: str, sheet: Any, options: ImportOptions | None) -> None:
     with zipfile.ZipFile(path) as archive:
-        found = formulas_without_values(archive, sheet)
+        found = formulas_without_values(archive, name)
+    if found and options is not None:
+        header: list[Any] = next((row for row in sheet.iter_rows() if any(row)), [])
+        unread = {sheet.start[1] + at for at, cell in enumerate(header) if not is_read(_text(cell), options)}
+        found = [(cell, row) for cell, row in found if column_of(cell) not in unread]
     if found:
         (cell, row), n_more = found[0], len(found) - 1
         last = max(row for _, row in found)
         where = "of the row" if last == row else f"down to row {last:,}"
         more = f" ({counted(n_more, 'more cell')} {where} too)" if n_more else ""
         way = "open the workbook in a spreadsheet program, which computes formulas, and save it"
+        way += "" if options is None else ", or name columns that are not needed in ignore_columns"
         raise row_error(row, f"cell {cell} has a formula without a value{more}: {way}")
 
 

@@ -7,7 +7,7 @@ way to a new edition.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -82,6 +82,23 @@ class VersionLabels:
         A label without names is its own name, unless it is an address.
         """
         return names_in(label, self.shown.get(label, {}).get("names", {}), self.alternatives.get(label, {}), language)
+
+    def with_names_of(self, labels: Iterable[str], former: Self) -> Self:
+        """The same where nodes also have the ``former`` names of retired labels that they replace.
+
+        Names that are those of other nodes by now are left out.
+        """
+        also = {node: dict(names) for node, names in self.alternatives.items()}
+        for label in labels:
+            node = self.replaced.get(label)
+            if node is None:
+                continue
+            given = {language: [name] for language, name in former.shown.get(label, {}).get("names", {}).items()}
+            for language, names in (*given.items(), *former.alternatives.get(label, {}).items()):
+                own = [name for name in names if self.by_name.get(name_key(name), [node]) == [node]]
+                mine = also.setdefault(node, {})
+                mine[language] = [*mine.get(language, ()), *own]
+        return replace(self, alternatives=also)
 
     def kept(self, labels: Iterable[str]) -> dict[str, Any]:
         """Facts that a version with these labels stores, as JSON."""

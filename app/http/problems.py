@@ -168,8 +168,10 @@ def refused_parameters(error: RequestValidationError, known: Sequence[str] = ())
         replace(item, detail=unknown((item.pointer or "").split("/")[-1], known)) if item.detail == UNKNOWN else item
         for item in items(error.errors())
     ]
-    where = ", ".join(sorted({item.pointer.split("/")[1] for item in found if item.pointer}))
-    return InvalidInput(f"The request's {where} parameters are not valid.", found)
+    names = list(dict.fromkeys(item.pointer.split("/")[2][:80] for item in found if item.pointer))
+    if len(names) == 1:
+        return InvalidInput(f"The parameter {names[0]} is not valid.", found)
+    return InvalidInput(f"The parameters {', '.join(names[:3])}{', ...' * (len(names) > 3)} are not valid.", found)
 
 
 def _message(fault: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from app.datasets.rows import class_counts, version_statistics
 from app.datasets.statistics_schemas import DatasetStatistics
 from app.errors import InvalidInput, Item
 from app.hierarchies.label_checks import check_labels
+from app.hierarchies.nodes import taxonomy
 from app.jobs.schemas import TrainRequest
 from app.models import row_kinds, warm_starts
 from app.store import tables
@@ -21,6 +22,7 @@ from app.store.corpus import ClassCounts
 from app.store.lookup import by_ref
 from solvers import registry
 from solvers.core.base import Outline, ParamsError, Solver
+from solvers.labels.taxonomy import Taxonomy
 from solvers.sharding.shardable import Shardable, shardable
 
 
@@ -49,6 +51,8 @@ class Resolved:
         The request's, with a language in the place of auto; None: it has none.
     scaling : DefaultScaling or None
         How numbers are scaled where the request does not say it; None: as the request says, or not at all.
+    tree : Taxonomy or None
+        Of the hierarchy, where the solver checks it and no labels are added.
     """
 
     dataset: tables.Dataset
@@ -61,6 +65,7 @@ class Resolved:
     certain_rows: str | None = None
     text: TextRecipe | None = None
     scaling: DefaultScaling | None = None
+    tree: Taxonomy | None = None
 
     @property
     def default_text(self) -> TextRecipe:
@@ -140,6 +145,8 @@ def resolve(session: Session, request: TrainRequest, *, lock: bool = False) -> R
     statistics = version_statistics(version)
     start = warm_starts.resolve(session, request, solver, dataset, version.number)
     resolved = Resolved(dataset, version.number, hierarchy, solver, statistics, class_counts(version), start)
+    if hierarchy is not None and solver.checks_tree and request.unknown_labels != "keep":
+        resolved = replace(resolved, tree=taxonomy(session, hierarchy.id))
     _check_dataset(session, request, resolved)
     if request.certain_rows is not None:
         resolved = replace(resolved, certain_rows=_certain_rows(session, request.certain_rows, dataset, version))
@@ -265,6 +272,8 @@ def check_outline(resolved: Resolved, solver: Solver[Any], part: float = 1.0) ->
         n_nodes = resolved.hierarchy.n_nodes
     try:
         solver.check_request(Outline(trained, max(len(trained), int(statistics.n_train * part)), n_nodes))
+        if resolved.tree is not None:
+            solver.check_tree(resolved.tree)
     except ParamsError as error:
         raise InvalidInput("the parameters do not fit the dataset", _items(error)) from None
 

@@ -59,6 +59,7 @@ def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = 
     newest = versions if page_token is None else models.version_page(session, ref, PAGE_SIZE)
     unconverged = {each.version: each.unconverged for each in newest.items if each.unconverged is not None}
     measured = [version for version in versions.items if "test" in version.metrics]
+    rows = {version.version: _test_rows(_trained(session, ref, version)) for version in measured}
     # files are coded by the version that programs use, if there is one
     in_use = {alias.name: alias.version for alias in model.aliases}
     coding = in_use.get("production", model.versions[0] if model.versions else 0)
@@ -73,7 +74,7 @@ def show_model(request: Request, session: Db, ref: Ref, page_token: PageToken = 
         unconverged=unconverged,
         movable={alias.name for alias in model.aliases if aliases.may_move(session, alias.name)},
         newest_measured=measured[0].version if measured else None,
-        elsewhere={version.version for version in measured if _test_rows(version) != _test_rows(measured[0])},
+        elsewhere={number for number, drawn in rows.items() if drawn != rows[measured[0].version]},
         feedback=reported,
         rules=again,
         extensions=EXTENSIONS,
@@ -181,6 +182,16 @@ def _editions(session: Session, version: ModelVersion, selection: Selection) -> 
     if version.hierarchy is None:
         return [each.name for each in hierarchies.page(session).items]
     return hierarchy_nodes.sharing(session, version.hierarchy)
+
+
+def _trained(session: Session, ref: str, version: ModelVersion) -> ModelVersion:
+    """Return the version whose training drew the test rows: the source of copies and of adopted editions."""
+    while version.origin is None and (of := version.copy_of or version.edition_of) is not None:
+        try:
+            version = models.version(session, ref, of.version)
+        except NotFound:  # deleted
+            break
+    return version
 
 
 def _test_rows(version: ModelVersion) -> tuple[object, ...]:

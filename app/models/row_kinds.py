@@ -55,7 +55,7 @@ def require_alike(
 
 
 # how the values of columns were written; which columns there are comes from their roles
-_CELL_OPTIONS = ("column_types", "missing", "missing_values", "text_fields", "decimal", "delimiter")
+_CELL_OPTIONS = ("column_types", "missing", "missing_values", "text_fields", "decimal", "delimiter", "quotes")
 # of numeric columns that can be named in options
 _MOST_NAMED = 10_000
 

@@ -307,7 +307,7 @@ _FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".xlsx": "x
 # of a file of rows; what is not given is as in the model's training data
 _COLUMNS = {
     *("id_column", "text_columns", "number_columns", "category_columns", "ignore_columns"),
-    *("encoding", "decimal", "delimiter", "missing_values"),
+    *("encoding", "decimal", "delimiter", "quotes", "missing_values"),
 }
 # what both commands have options of their own for
 _OWN = ("kind", "model", "dataset", "format", "include", "exclude", "sure_level", "tags")
@@ -347,7 +347,7 @@ def code_file(
     _answer_rows(model, str(file), output, given, own, json, review, sure_share)
 
 
-@options_of(ImportOptions, without=set(ImportOptions.model_fields) - _COLUMNS | {"encoding"})
+@options_of(ImportOptions, without=set(ImportOptions.model_fields) - _COLUMNS)
 @fields_of(BatchPredictRequest, leave=_OWN)
 def predict_dataset(
     model: _Model,

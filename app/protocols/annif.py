@@ -268,8 +268,10 @@ def _suggested(
         top_k = max(limit, min(limit + _PASSED, MAX_TOP, MAX_LABELS // len(texts)))
     answer = infer(request.app.state, loaded, {"instances": [{"text": text} for text in texts], "top_k": top_k})
     found = []
-    for prediction in answer["predictions"]:
-        scored = [(entry, share_of(entry)) for entry in _lowest(loaded, prediction)]
+    for text, prediction in zip(texts, answer["predictions"], strict=True):
+        # as Annif: what a model would answer to nothing at all is no suggestion
+        entries = _lowest(loaded, prediction) if text.strip() else []
+        scored = [(entry, share_of(entry)) for entry in entries]
         found.append([_subject(entry, worth, language) for entry, worth in scored[:limit] if worth >= threshold])
     return found
 

@@ -21,8 +21,11 @@ _FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 _Kind = Literal["texts", "named", "numbered", "records"]
 
 
-def from_document(loaded: LoadedModel, document: dict[str, Any], most: int) -> list[Any]:
-    """Instances of the one form that a body has, at most ``most``; raises InvalidInput."""
+def from_document(loaded: LoadedModel, document: dict[str, Any], most: int) -> tuple[list[Any], bool]:
+    """Instances of the one form that a body has, at most ``most``; raises InvalidInput.
+
+    The second value says whether names of columns were given and are unknown to the model, which reads by position.
+    """
     forms = [form for form in _FORMS if form in document]
     if len(forms) != 1:
         raise InvalidInput(f"The body must have one of {', '.join(_FORMS)}.")
@@ -38,17 +41,18 @@ def from_document(loaded: LoadedModel, document: dict[str, Any], most: int) -> l
             raise _fault("the columns have different lengths", f"/{form}")
         require_few(len(given[columns[0]]) if columns else 0, most, f"/{form}")
         _require_all(loaded, kind, columns, f"/{form}")
-        return [_instance(kind, columns, row) for row in zip(*given.values(), strict=True)]
+        return [_instance(kind, columns, row) for row in zip(*given.values(), strict=True)], _unread(kind, columns)
     if not isinstance(given, list):
         raise _fault("expected a list", f"/{form}")
     require_few(len(given), most, f"/{form}")
     if form == "dataframe_records":
         _require_all(loaded, kind, set().union(*(row for row in given if isinstance(row, dict))), f"/{form}")
-    return [_one(kind, value) for value in given]
+    first = list(given[0]) if given and isinstance(given[0], dict) and not _is_instance(given[0]) else None
+    return [_one(kind, value, first, f"/{form}/{at}") for at, value in enumerate(given)], _unread(kind, first or ())
 
 
-def from_csv(loaded: LoadedModel, content: bytes, most: int) -> list[Any]:
-    """Instances of CSV with a header of column names, at most ``most``; raises Malformed, InvalidInput."""
+def from_csv(loaded: LoadedModel, content: bytes, most: int) -> tuple[list[Any], bool]:
+    """As :func:`from_document`, of CSV with a header of column names; raises Malformed, too."""
     try:
         reader = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
         head = next(reader, None)
@@ -66,7 +70,7 @@ def from_csv(loaded: LoadedModel, content: bytes, most: int) -> list[Any]:
         if len(row) != len(head):
             raise _fault(f"{len(row)} cells below a head of {len(head)}", f"/{number}")
         instances.append(_instance(kind, head, _cells(loaded, kind, head, row, number, lists)))
-    return instances
+    return instances, _unread(kind, head)
 
 
 def _kind(loaded: LoadedModel) -> _Kind:
@@ -78,7 +82,7 @@ def _kind(loaded: LoadedModel) -> _Kind:
     return "numbered" if loaded.features.names() is None else "named"
 
 
-def _from_split(loaded: LoadedModel, kind: _Kind, given: Any, most: int) -> list[Any]:
+def _from_split(loaded: LoadedModel, kind: _Kind, given: Any, most: int) -> tuple[list[Any], bool]:
     data = given.get("data") if isinstance(given, dict) else None
     if not isinstance(data, list) or not all(isinstance(row, list) for row in data):
         raise _fault("data is a list of rows", "/dataframe_split/data")
@@ -89,7 +93,12 @@ def _from_split(loaded: LoadedModel, kind: _Kind, given: Any, most: int) -> list
     names = [str(column) for column in columns]
     _require_once(kind, names, "/dataframe_split/columns")
     _require_all(loaded, kind, names, "/dataframe_split/columns")
-    return [_instance(kind, names, row) for row in data]
+    return [_instance(kind, names, row) for row in data], _unread(kind, names)
+
+
+def _unread(kind: _Kind, columns: Sequence[str]) -> bool:
+    """Whether columns have names, other than their places, that the model does not know."""
+    return kind == "numbered" and list(columns) != [str(at) for at in range(len(columns))]
 
 
 def _require_once(kind: _Kind, columns: Sequence[str], pointer: str) -> None:
@@ -114,15 +123,26 @@ def _require_all(loaded: LoadedModel, kind: _Kind, columns: Collection[str], poi
         raise _fault(f"the model reads the column {missing[0]!r}{more}, which the data frame does not have", pointer)
 
 
-def _one(kind: _Kind, value: Any) -> Any:
+def _one(kind: _Kind, value: Any, columns: list[str] | None, pointer: str) -> Any:
+    """A row as an instance; where the model knows no names, in the order of the first row's ``columns``."""
     if type(value) is str:
         return {"text": value}
     if not isinstance(value, dict):
         if kind == "texts" and isinstance(value, list) and len(value) == 1:
             return {"text": value[0]}
         return value
-    own = value.keys() in ({"text"}, {"record"}, {"features"}, {"indices", "values"})
-    return value if own else _instance(kind, list(value), list(value.values()))
+    if _is_instance(value):
+        return value
+    if kind == "numbered" and columns is not None:
+        if value.keys() != set(columns):
+            raise _fault("the row has other columns than the first row", pointer)
+        return [value[name] for name in columns]
+    return _instance(kind, list(value), list(value.values()))
+
+
+def _is_instance(value: dict[str, Any]) -> bool:
+    """Whether an object is an instance as the API has it."""
+    return value.keys() in ({"text"}, {"record"}, {"features"}, {"indices", "values"})
 
 
 def _instance(kind: _Kind, columns: Sequence[str], row: Sequence[Any]) -> Any:

@@ -26,6 +26,8 @@ from app.version import VERSION
 router = APIRouter(tags=["mlflow"], dependencies=[VIEWER], route_class=ProtocolRoute)
 probes = APIRouter(tags=["mlflow"], route_class=ProtocolRoute)
 
+# as scikit-learn warns of a data frame where a model was trained without names
+_UNREAD = '299 - "the version does not know names of columns: they are read by position"'
 _ERRORS = responses(401, 404, 409, 422)
 _ASKING = responses(401, 404, 409, 413, 415, 422)
 _PLAIN: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
@@ -86,13 +88,13 @@ def _predicted(request: Request, loaded: LoadedModel, content: bytes) -> Respons
     media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
     options: Any = {}
     if media_type == "text/csv":
-        instances = from_csv(loaded, content, most_instances(request))
+        instances, is_unread = from_csv(loaded, content, most_instances(request))
     elif media_type == "application/json":
         document = object_of(content)
         options = document.get("params") or {}
         if not isinstance(options, dict) or "instances" in options:
             raise InvalidInput("The body's params are not valid.", [Item("an object of options", "/params")])
-        instances = from_document(loaded, document, most_instances(request))
+        instances, is_unread = from_document(loaded, document, most_instances(request))
     else:
         raise UnsupportedFormat("The Content-Type must be application/json or text/csv.")
     answer = infer(request.app.state, loaded, {"instances": instances, **options})
@@ -102,4 +104,7 @@ def _predicted(request: Request, loaded: LoadedModel, content: bytes) -> Respons
         found = [[label["label"] for label in prediction["labels"]] for prediction in answer["predictions"]]
     else:
         found = [prediction["labels"][0]["label"] for prediction in answer["predictions"]]
-    return answer_json({"predictions": found})
+    response = answer_json({"predictions": found})
+    if is_unread:
+        response.headers["Warning"] = _UNREAD
+    return response

@@ -6,6 +6,7 @@ from typing import Literal
 
 from app.jobs.client import Job, job_of
 from app.jobs.schemas import Job as JobBody
+from app.remote.errors import ClientError
 from app.remote.files import post_file, receive_file
 from app.remote.transport import Resource, given
 from app.reviews.schemas import (
@@ -23,6 +24,8 @@ from app.reviews.schemas import (
     State,
 )
 from app.schemas import Page
+
+_FORMATS: dict[str, SheetFormat] = {".xlsx": "xlsx", ".json": "label-studio", ".xml": "label-studio-config"}
 
 
 class Reviews(Resource):
@@ -138,17 +141,29 @@ class Reviews(Resource):
         return self._transport.ask("DELETE", ReviewRow, path, revision=revision, minutes=minutes)
 
     def save_sheet(
-        self, review: str, path: str | Path, state: State | None = None, format: SheetFormat = "xlsx"
+        self, review: str, path: str | Path, state: State | None = None, format: SheetFormat | None = None
     ) -> int:
         """Save the rows as a workbook with a column for decisions, or for Label Studio; returns the file's bytes.
 
         Parameters
         ----------
-        format : str, default "xlsx"
-            "label-studio": tasks with predictions; "label-studio-config": the labeling configuration for them.
+        path : str or Path
+            Its ending says the format: ``.xlsx``, ``.json`` or ``.xml``.
+        format : str, optional
+            "xlsx"; "label-studio": tasks with predictions; "label-studio-config": the labeling configuration for them.
+
+        Raises
+        ------
+        ClientError
+            The path ends otherwise, or with another format's ending.
         """
-        params = {"state": state, "format": format}
-        return receive_file(self._transport, f"/reviews/{review}/sheet", Path(path), params)
+        file = Path(path)
+        by_ending = _FORMATS.get(file.suffix.lower())
+        if by_ending is None or format not in (None, by_ending):
+            endings = [ending for ending, each in _FORMATS.items() if format in (None, each)] or [*_FORMATS]
+            raise ClientError(f"{file.name[:80]}: the name of the file must end in {' or '.join(endings)}")
+        params = {"state": state, "format": by_ending}
+        return receive_file(self._transport, f"/reviews/{review}/sheet", file, params)
 
     def import_decisions(self, review: str, path: str | Path, new_labels: bool = False) -> ImportedDecisions:
         """Record the decisions of a file of :meth:`save_sheet` that people edited or annotated.

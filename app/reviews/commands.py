@@ -30,7 +30,6 @@ Row = Annotated[int, typer.Argument(metavar="ROW", help="Number of the row in th
 Revision = Annotated[int | None, typer.Option(help="Fail unless the row has this revision.")]
 NewLabels = Annotated[bool, typer.Option("--new-labels", help="Accept labels that the model does not know.")]
 _LONGEST = 60
-_ENDINGS = {"xlsx": ".xlsx", "label-studio": ".json", "label-studio-config": ".xml"}
 
 
 @reviews.command()
@@ -152,19 +151,16 @@ def export(
         typer.Option(metavar="open|claimed|decided|disputed|skipped", help="Only rows in this state."),
     ] = None,
     format: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="xlsx|label-studio|label-studio-config",
-            help="Workbook, tasks for Label Studio (JSON), or the labeling configuration for them (XML).",
+            help="Workbook, tasks for Label Studio (JSON), or the labeling configuration for them (XML). Default: as "
+            "FILE ends.",
         ),
-    ] = "xlsx",
+    ] = None,
 ) -> None:
     """Save the rows as a workbook with a column for decisions, or as tasks for Label Studio; import decides them."""
-    expected, ending = _ENDINGS.get(format), file.suffix.lower()
-    if expected is not None and ending != expected and ending in (*_ENDINGS.values(), ".csv", ".tsv", ".xls", ".ods"):
-        detail = f"--format {format} writes {expected}, not {ending}: name a file that ends in {expected}"
-        raise typer.BadParameter(detail, param_hint="FILE")
-    n_bytes = connect().reviews.save_sheet(review, file, cast(State | None, state), cast(SheetFormat, format))
+    n_bytes = connect().reviews.save_sheet(review, file, cast(State | None, state), cast(SheetFormat | None, format))
     console(False).print(f"{n_bytes} bytes: {file}")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from app.datasets.statistics_schemas import Languages, LanguageShare
 from app.features.language_detection import MOST_LETTERS, NO_LANGUAGE, detector, language_scores, n_letters
 from app.store.relabelling import without
+from solvers.numerics.array_types import Floats
 
 if TYPE_CHECKING:
     from app.formats.table import Parsed, Texts
@@ -71,19 +72,34 @@ def _of_all(texts: list[str]) -> Counter[str]:
     distinct = list(dict.fromkeys(texts))
     if not _are_enough(texts, distinct, _FEWEST_TEXTS * _FEWEST_LETTERS):
         return Counter()
-    ranked = [dict(detector().rank(text)) for text in texts]
-    names = list(ranked[0])
-    alone = np.array([[each[name] for name in names] for each in ranked], dtype=np.float64)
-    share = np.full(len(names), 1 / len(names))
-    for _ in range(_MIXTURE_STEPS):
-        together = alone * share
-        together /= np.maximum(together.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        share = together.mean(axis=0)
+    names, alone = _probabilities(texts)
+    together, share = _mixture(alone)
     first = names[int(share.argmax())]
     if first == NO_LANGUAGE or first != detector().classify("\n".join(distinct)[:MOST_LETTERS])[0]:
         return Counter()
     clear = together[together.max(axis=1) >= _SURE]
     return Counter(names[at] for at in clear.argmax(axis=1).tolist())
+
+
+def _probabilities(texts: Sequence[str]) -> tuple[list[str], Floats]:
+    """The detector's languages, and the probability of each for each text: shape (n_texts, n_languages)."""
+    found: list[Counter[str]] = []
+    for text in texts:
+        found.append(Counter())
+        for language, probability in detector().rank(text):
+            found[-1][language] += probability  # some have an entry for each script
+    names = sorted(found[0])
+    return names, np.array([[each[name] for name in names] for each in found], dtype=np.float64)
+
+
+def _mixture(alone: Floats) -> tuple[Floats, Floats]:
+    """The probabilities of languages given their shares of all texts, and these shares."""
+    share = np.full(alone.shape[1], 1 / alone.shape[1])
+    for _ in range(_MIXTURE_STEPS):
+        together = alone * share
+        together /= np.maximum(together.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        share = together.mean(axis=0)
+    return together, share
 
 
 def _are_enough(texts: Collection[str], distinct: Collection[str], letters: int) -> bool:
@@ -94,7 +110,8 @@ def _are_enough(texts: Collection[str], distinct: Collection[str], letters: int)
 def in_languages(rows: Parsed, wanted: Sequence[str]) -> Parsed:
     """The rows whose texts are in some languages: these together are at least as probable as all others.
 
-    Texts without letters are in every language.
+    A short text alone may be in many languages: how many of the rows are in each one counts, too. Texts without letters
+    are in every language.
 
     Raises
     ------
@@ -103,9 +120,19 @@ def in_languages(rows: Parsed, wanted: Sequence[str]) -> Parsed:
     """
     if rows.texts is None:
         raise ValueError("the rows have no texts")
-    others = [
-        row for row, text in enumerate(rows.texts) if n_letters(text) and language_scores(text, wanted)[None] > 0.5
-    ]
+    language_scores("", wanted)  # raises for languages that are not known
+    with_letters = [row for row, text in enumerate(rows.texts) if n_letters(text)]
+    others: list[int] = []
+    if with_letters:
+        sample = np.unique(np.linspace(0, len(with_letters) - 1, _SAMPLE).astype(np.int64)).tolist()
+        names, alone = _probabilities([rows.texts[with_letters[at]][:_LETTERS] for at in sample])
+        # as if there were one more text in each language
+        prior = (len(sample) * _mixture(alone)[1] + 1.0) / (len(sample) + len(names))
+        is_wanted = np.isin(names, wanted)
+        for row in with_letters:
+            together = _probabilities([rows.texts[row][:MOST_LETTERS]])[1][0] * prior
+            if 2.0 * together[is_wanted].sum() < together.sum():
+                others.append(row)
     if len(others) == rows.n_rows:
         raise ValueError(f"no text is in {' or '.join(wanted)}")
     kept = without(rows, others) if others else rows

@@ -14,6 +14,7 @@ from solvers.core.certain_answers import Reach
 from solvers.core.dual_variables import DualShares
 from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
+from solvers.labels.taxonomy import Taxonomy
 from solvers.numerics.array_types import Array, Bools, Floats, Ints, Ints8
 
 State = Mapping[str, Array]
@@ -207,6 +208,8 @@ class Solver(ABC, Generic[P]):
     bounds_answers: ClassVar[bool] = False
     # whether all columns of a code can be trained as one problem: :meth:`of_code`
     trains_columns: ClassVar[bool] = False
+    # whether its parameters may not fit a label tree: :meth:`check_tree`
+    checks_tree: ClassVar[bool] = False
     # whether it chooses among other methods
     chooses: ClassVar[bool] = False
     # what it leaves to other methods: nothing, the search for weak learners, or the machines of a code's columns
@@ -294,6 +297,9 @@ class Solver(ABC, Generic[P]):
             self.check_memory(outline.n_samples, 0, n_classes)
         except ProblemError as error:
             raise ParamsError([("/memory_mb", str(error))]) from None
+
+    def check_tree(self, tree: Taxonomy) -> None:
+        """Raise ParamsError if the parameters do not fit a label tree."""
 
     @classmethod
     def uncertified(cls, params: Mapping[str, Any], report: Mapping[str, float]) -> str | None:

@@ -85,8 +85,8 @@ class PolymarginClassifier(FittedClassifier):
         For methods over a label tree all its nodes, level by level.
     orphans_ : solvers.labels.label_sets.Orphans
         Labels of sets that came without their parents, which were added; sets of labels only.
-    indicators_ : tuple of (str, int), or None
-        ``dense`` or ``sparse``, and the number of columns, where y was an indicator matrix.
+    indicators_ : tuple of (str, list), or None
+        ``dense`` or ``sparse``, and the labels of the columns, where y was an indicator matrix.
     n_features_in_ : int
         Not of texts.
     model_ : solvers.core.model.Model
@@ -175,7 +175,8 @@ class PolymarginClassifier(FittedClassifier):
         X : array or sparse matrix, shape (n_samples, n_features), or with a vocabulary a sequence of str
         y : array, shape (n_samples,), or list of lists, or indicator matrix, shape (n_samples, n_labels)
             Labels of any kind that sorts; or for each example a list of labels of the tree, which may be empty. The
-            labels of an indicator matrix are the numbers of its columns, and predictions are such a matrix.
+            labels of an indicator matrix are the numbers of its columns, of a data frame their names, and predictions
+            are such a matrix, with the same columns.
         sample_weight : array, shape (n_samples,), optional
             What each example's loss is multiplied by; examples of weight 0 are left out.
 
@@ -261,16 +262,17 @@ class PolymarginClassifier(FittedClassifier):
     ) -> "PolymarginClassifier":
         """Train for every C of a range, and at the one with the fewest errors on held-out rows again on all rows.
 
-        C becomes that of the model. ``path_`` has the path: its ``models``; the ``edges`` of cells of C with the
-        ``errors`` of the models there, and between which numbers, ``least_errors`` and ``most_errors``, those of the
-        exact optimum are at every C of the cell; ``bound``, below which no C of the range can have fewer.
+        C becomes that of the model, whose gap on all rows, ``gap_``, is at most ``tol`` and at most ``eps``. ``path_``
+        has the path: its ``models``; the ``edges`` of cells of C with the ``errors`` of the models there, and between
+        which numbers, ``least_errors`` and ``most_errors``, those of the exact optimum are at every C of the cell;
+        ``bound``, below which no C of the range can have fewer.
 
         Parameters
         ----------
         X, y, sample_weight
             As for :meth:`fit`.
         eps : float
-            The relative duality gap that is certified at every C.
+            The relative duality gap that is certified at every C, and on all rows at the chosen one.
         low, high : float
             The range of C.
         fraction : float
@@ -297,7 +299,7 @@ class PolymarginClassifier(FittedClassifier):
         """The problem to be trained on; the classes are known afterwards."""
         self.indicators_ = indicator_form(y) if find(self.solver).handles.multilabel else None
         if self.indicators_ is not None:
-            y = sets_of_indicators(y)
+            y = sets_of_indicators(y, self.indicators_[1])
         takes_sets = are_sets(y) and find(self.solver).handles.multilabel
         if self.vocabulary is not None and not takes_sets:
             raise ValueError("a vocabulary needs a method over sets of labels, and a list of labels for each text")

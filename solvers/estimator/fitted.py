@@ -71,10 +71,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self.model_.tree is not None:
             X = self._rows(X)
-            sets = self.model_.predict_sets(X)
-            if sets is None:
+            named = self._sets(X)
+            if named is None:
                 return np.asarray(self.classes_[self.model_.predict(X)])
-            named = [self.classes_[sets.indices[a:b]].tolist() for a, b in itertools.pairwise(sets.indptr.tolist())]
             form = getattr(self, "indicators_", None)
             return named if form is None else indicators_of(named, form)
         scores = self.decision_function(X)
@@ -104,11 +103,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return float(super().score(X, y, sample_weight))
         form = getattr(self, "indicators_", None)
         if form is not None:
-            y = sets_of_indicators(y)
+            y = sets_of_indicators(y, list(getattr(y, "columns", form[1])))
         sets = y if are_sets(y) else [[label] for label in y]
         true, _ = of_names(tree, [[str(label) for label in labels] for labels in sets])
-        found = self.predict(X) if form is None else sets_of_indicators(self.predict(X))
-        said = [[str(label) for label in labels] for labels in found]
+        said = [[str(label) for label in labels] for labels in self._sets(self._rows(X)) or ()]
         right = [a == b for a, b in zip(names_of(tree, true), said, strict=True)]
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
 
@@ -146,6 +144,13 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise AttributeError(f"{self.solver} has no staged results: it does not train in rounds")
         for scores in self.model_.staged_scores(self._rows(X)):
             yield np.asarray(self.classes_[scores.argmax(axis=1)])
+
+    def _sets(self, X: sp.csr_matrix) -> list[list[Any]] | None:
+        """The labels of each row, after those above them; None of a model that has one label per row."""
+        sets = self.model_.predict_sets(X)
+        if sets is None:
+            return None
+        return [self.classes_[sets.indices[a:b]].tolist() for a, b in itertools.pairwise(sets.indptr.tolist())]
 
     def _rows(self, X: Any) -> sp.csr_matrix:
         check_is_fitted(self)

@@ -53,15 +53,22 @@ def are_sets(y: Any) -> bool:
     return bool(given) and all(isinstance(labels, list | tuple | set | frozenset) for labels in given)
 
 
-def indicator_form(y: Any) -> tuple[str, int] | None:
-    """``dense`` or ``sparse`` and the number of columns of an indicator matrix; None of other labels."""
-    matrix: Any = y
+def indicator_form(y: Any) -> tuple[str, list[Any]] | None:
+    """``dense`` or ``sparse`` and the labels of an indicator matrix's columns; None of other labels.
+
+    The labels are the names of a data frame's columns, of other matrices their numbers.
+    """
+    columns, given = getattr(y, "columns", None), y
     if sp.issparse(y):
-        return "sparse", int(matrix.shape[1])
-    if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind in "biuf":
-        if not np.isin(y, (0, 1)).all():
+        return "sparse", list(range(given.shape[1]))
+    matrix = np.asarray(y) if columns is not None else y
+    if isinstance(matrix, np.ndarray) and matrix.ndim == 2 and matrix.shape[1] > 1 and matrix.dtype.kind in "biuf":
+        if not np.isin(matrix, (0, 1)).all():
             raise ValueError("a two-dimensional y must be an indicator matrix of 0 and 1; it has other values")
-        return "dense", y.shape[1]
+        labels = list(range(matrix.shape[1])) if columns is None else list(columns)
+        if len({str(label) for label in labels}) < len(labels):
+            raise ValueError("the columns of y, which are its labels, must have different names")
+        return "dense", labels
     return None
 
 
@@ -77,20 +84,24 @@ def require_own_labels(class_weight: Mapping[Any, Any], labels: Sequence[Any]) -
         )
 
 
-def sets_of_indicators(y: Any) -> list[list[int]]:
-    """The numbers of the columns that each row has."""
-    rows = sp.csr_matrix(y, copy=True)
+def sets_of_indicators(y: Any, labels: Sequence[Any]) -> list[list[Any]]:
+    """The labels of the columns that each row has."""
+    given: Any = y if sp.issparse(y) else np.asarray(y)
+    rows = sp.csr_matrix(given, copy=True)
     rows.eliminate_zeros()
     rows.sort_indices()
-    return [rows.indices[a:b].tolist() for a, b in itertools.pairwise(rows.indptr.tolist())]
+    return [[labels[at] for at in rows.indices[a:b].tolist()] for a, b in itertools.pairwise(rows.indptr.tolist())]
 
 
-def indicators_of(sets: list[list[int]], form: tuple[str, int]) -> Any:
-    """The indicator matrix of sets of columns, sparse or dense."""
-    indptr = np.cumsum([0, *map(len, sets)])
-    columns = np.array([column for labels in sets for column in labels], np.int64)
-    found = sp.csr_matrix((np.ones(len(columns), int), columns, indptr), shape=(len(sets), form[1]))
-    return found if form[0] == "sparse" else found.toarray()
+def indicators_of(sets: list[list[Any]], form: tuple[str, list[Any]]) -> Any:
+    """The indicator matrix of sets of labels, sparse or dense; a label that is no column, as a parent, is left out."""
+    kind, labels = form
+    place = {label: at for at, label in enumerate(labels)}
+    columns = [[place[label] for label in each if label in place] for each in sets]
+    indptr = np.cumsum([0, *map(len, columns)])
+    indices = np.array([at for each in columns for at in each], np.int64)
+    found = sp.csr_matrix((np.ones(len(indices), int), indices, indptr), shape=(len(sets), len(labels)))
+    return found if kind == "sparse" else found.toarray()
 
 
 def plain(value: Any) -> Any:

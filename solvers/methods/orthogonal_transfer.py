@@ -12,14 +12,15 @@ from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from solvers.core.base import Handles
+from solvers.core.base import Handles, ParamsError
 from solvers.core.problem import Problem, ProblemError
 from solvers.hierarchical.design import Design
 from solvers.hierarchical.drivers.driver import Driver
 from solvers.hierarchical.drivers.dual_averaging import DualAveraging
 from solvers.hierarchical.tree_machine import TreeMachine, TreeParams
 from solvers.labels import coupling
-from solvers.labels.taxonomy import TaxonomyError
+from solvers.labels.taxonomy import Taxonomy, TaxonomyError
+from solvers.numerics.array_types import Floats
 
 
 class OrthogonalTransferParams(TreeParams):
@@ -68,15 +69,28 @@ class OrthogonalTransfer(TreeMachine[OrthogonalTransferParams]):
     paper = "Zhou, Xiao and Wu 2011"
     Params = OrthogonalTransferParams
     handles = Handles(flat=False, tree=True, kernels=True)
+    checks_tree = True
+
+    def check_tree(self, tree: Taxonomy) -> None:
+        self._coupling(tree)
 
     def design(self, problem: Problem) -> Design:
-        tree = problem.tree
+        try:
+            K = self._coupling(problem.tree)
+        except ParamsError as error:
+            raise ProblemError(error.items[0][1]) from error
+        return Design(problem.tree, problem.nodes(), K, absolute=True)
+
+    def _coupling(self, tree: Taxonomy) -> Floats:
+        """K along the paths of the tree; raises ParamsError."""
         try:
             K = coupling.with_entries(tree, coupling.by_size(tree, self.params.alpha), self.params.K)
-            K = coupling.convex(tree, K, self.params.repair)
         except (coupling.CouplingError, TaxonomyError) as error:
-            raise ProblemError(str(error)) from error
-        return Design(tree, problem.nodes(), K, absolute=True)
+            raise ParamsError([("/K", str(error))]) from error
+        try:
+            return coupling.convex(tree, K, self.params.repair)
+        except coupling.CouplingError as error:
+            raise ParamsError([("/repair", str(error))]) from error
 
     def driver(self, problem: Problem, design: Design) -> Driver:
         if self.params.algorithm == "ascent":

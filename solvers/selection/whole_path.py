@@ -157,7 +157,7 @@ class WholePath(Solver[Any]):
     solver : Solver
         With ``bounds_answers`` and ``has_path``; its C does not matter.
     eps : float
-        The relative duality gap that is certified at every C.
+        The relative duality gap that is certified at every C, and on all rows at the chosen one.
     low, high : float
         The range of C.
     fraction : float
@@ -196,7 +196,7 @@ class WholePath(Solver[Any]):
         assert path.best is not None
         if inner is None and path.best.place in path.states:
             inner = self._start(path, self.split(problem), problem)
-        solver, done = self._solver.at(path.best.C), path.n_epochs
+        solver, done = self._chosen(path), path.n_epochs
         for step in solver.steps(problem, inner):
             within = step.fraction if math.isfinite(step.fraction) else 0.0
             share = 1.0 if step.converged else PATH_SHARE + (1.0 - PATH_SHARE) * within
@@ -208,40 +208,36 @@ class WholePath(Solver[Any]):
         path, inner = Path.resumed(state)
         if path.best is None or not path.ended or inner is None:
             raise ValueError("the path has not ended, so there is no model yet")
-        model = self._solver.at(path.best.C).model(problem, inner)
+        model = self._chosen(path).model(problem, inner)
         model.record = {**model.record, "path": self._record(path)}
         return model
 
     def reach(self, problem: Problem, state: State, model: Model, primal: float, dual: float) -> Reach | None:
         path, inner = Path.resumed(state)
-        assert path.best is not None
         assert inner is not None
-        return self._solver.at(path.best.C).reach(problem, inner, model, primal, dual)
+        return self._chosen(path).reach(problem, inner, model, primal, dual)
 
     def on_all_rows(
         self, former: Problem, state: State, problem: Problem, rows: Ints
     ) -> "tuple[Solver[Any], State | None]":
         """The path is not followed again: only what it has chosen is trained on the problem."""
         path, inner = Path.resumed(state)
-        assert path.best is not None
         assert inner is not None
-        _, start = self._solver.at(path.best.C).on_all_rows(former, inner, problem, rows)
+        _, start = self._chosen(path).on_all_rows(former, inner, problem, rows)
         path.states = {}
         return self, path.state(start)
 
     def chosen(self, state: State) -> Self:
         """The same with the C that a path which has ended has chosen."""
         path, _ = Path.resumed(state)
-        assert path.best is not None
         other = copy(self)
-        other.params = self._solver.at(path.best.C).params
+        other.params = self._chosen(path).params
         return other
 
     def dual_shares(self, problem: Problem, state: State) -> sp.csr_matrix:
         path, inner = Path.resumed(state)
-        assert path.best is not None
         assert inner is not None
-        return self._solver.at(path.best.C).dual_shares(problem, inner)
+        return self._chosen(path).dual_shares(problem, inner)
 
     def split(self, problem: Problem) -> Fold:
         """The rows that the path is trained on, and those that are held out."""
@@ -388,10 +384,15 @@ class WholePath(Solver[Any]):
             solver.params = solver.params.model_copy(update={"dtype": "float64"})
         return solver
 
+    def _chosen(self, path: Path) -> Solver[Any]:
+        """The method at the chosen C, trained to its tol or to eps, whichever is less."""
+        assert path.best is not None
+        return self._solver.at(path.best.C).at_tol(min(self._solver.params.tol, self._eps))
+
     def _start(self, path: Path, fold: Fold, problem: Problem) -> State | None:
         """What the training on all rows begins from."""
         assert path.best is not None
-        solver, place = self._solver.at(path.best.C), path.best.place
+        solver, place = self._chosen(path), path.best.place
         if not solver.starts_warm:
             return None
         part, rows = fold.problem(problem), np.full(problem.n_samples, -1)

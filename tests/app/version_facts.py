@@ -25,3 +25,21 @@ FACTS = Facts(
     sha256="0" * 64,
     size_bytes=10,
 )
+
+EDITION = {
+    "version": 1,
+    "version_sha256": "0" * 64,
+    "hierarchy_sha256": "2" * 64,
+    "gap": 0.0005,
+    "appeared": 40,
+    "gone": 3,
+    "merged": 2,
+    "dataset_sha256": "3" * 64,
+    "part": "test",
+    "n_rows": 200,
+    "agreement": 0.985,
+    "ndcg_source": 0.51,
+    "ndcg": 0.53,
+    "gain_low": 0.01,
+    "gain_high": 0.03,
+}

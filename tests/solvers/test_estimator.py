@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from drivers import DRIVERS
@@ -433,6 +434,23 @@ def test_indicator_matrices_are_learnt_and_come_back(given):
     assert type(found) is type(y)
     np.testing.assert_array_equal(sp.csr_matrix(found).toarray(), said)
     assert classifier.score(X, y) == 1.0
+
+
+def test_the_columns_of_a_data_frame_are_the_labels_of_its_indicators():
+    rng = np.random.default_rng(2)
+    said = rng.random((60, 3)) < 0.4
+    X = np.where(said, 3.0, -3.0) + 0.1 * rng.normal(size=said.shape)
+    y = pd.DataFrame(said, columns=["tin", "cake", "bread"])
+    classifier = PolymarginClassifier("node_svm", C=10.0).fit(X, y)
+    assert set(classifier.classes_) == set(y.columns)
+    np.testing.assert_array_equal(classifier.predict(X), said)
+    assert classifier.score(X, y[["bread", "tin", "cake"]]) == 1.0
+    edges = [("root", "metal"), ("root", "food"), ("metal", "tin"), ("food", "cake"), ("food", "bread")]
+    along = PolymarginClassifier("node_svm", C=10.0, bias=1, hierarchy=edges).fit(X, y.astype(int))
+    np.testing.assert_array_equal(along.predict(X), said)
+    assert along.score(X, y) == 1.0
+    with pytest.raises(ValueError, match="must have different names"):
+        classifier.fit(X, y.set_axis(["a", "a", "b"], axis=1))
 
 
 def test_the_older_name_of_the_solver_is_accepted_with_a_warning():

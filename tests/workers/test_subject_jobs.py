@@ -25,7 +25,7 @@ from app.models.schemas import ModelAbout
 from app.predictions import inspection
 from app.predictions.drift import drift
 from app.predictions.inspection import read_columns
-from app.predictions.model_cache import ModelCache
+from app.predictions.model_cache import LoadedModel, ModelCache
 from app.predictions.schemas import PredictResponse
 from app.predictions.service import predict
 from app.protocols.adapter import reads_texts
@@ -323,6 +323,32 @@ def test_a_version_adopts_an_edition_and_answers_new_concepts(
             taken = archive_imports.register(session, archive, "elsewhere")
         assert taken.edition_of == edition
         assert "adopted another edition" in model_card(taken, "named_text", "subjects", ModelAbout())
+
+
+@on_sqlite
+def test_a_merged_concept_is_found_by_the_names_of_those_that_it_replaces(
+    database: sessionmaker[Session], crafts: None
+) -> None:
+    labels = {f"u:{name}": Label(names={"en": name.title()}) for name in NAMES if name not in ("weaving", "knitting")}
+    labels |= {MERGED: Label(names={"en": "Textile"}), "u:needlework": Label(names={"en": "Knitting"})}
+    retired = {f"u:{name}": Label(replaced_by=(MERGED,)) for name in ("weaving", "knitting")}
+    edges = [("root", "u:craft"), *(("u:craft", label) for label in labels)]
+    with database() as session:
+        vocabulary = Vocabulary(Taxonomy.from_edges(edges), labels, retired, [])
+        hierarchies.register(session, "second", "skos", vocabulary)
+        _train(session, "subjects")
+        job = _adopt(session)
+        assert job.error is None, job.error.detail
+    loaded = ModelCache(database, 1 << 30).get(("default", "m", 2, None))
+    assert _ask(loaded, "Weaving")["predictions"][0]["top"][0]["label"] == MERGED
+    assert "name of Textile: hits" in _named_in(loaded, "Weaving")
+    # the name of another concept by now
+    assert _named_in(loaded, "Knitting") == {"name of Knitting: hits"}
+
+
+def _named_in(loaded: LoadedModel, text: str) -> set[str]:
+    indices, _ = loaded.features.row({"text": text})
+    return {name for at in indices.tolist() if str(name := loaded.features.named(at)).endswith(": hits")}
 
 
 def test_an_edition_that_is_the_same_changes_no_answer(database: sessionmaker[Session], crafts: None) -> None:

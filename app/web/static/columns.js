@@ -13,7 +13,7 @@ const SINGLE = ["label", "id", "weight"];
 const LISTS = { indicator: "label_columns", text: "text_columns", number: "number_columns", category: "category_columns", ignored: "ignore_columns" };
 const NAMED = { label: ["label_column", "label"], id: ["id_column", "id"], weight: ["weight_column", ""] };
 const READING = ["format", "encoding", "delimiter", "decimal", "quotes", "sheet", "missing_values"];
-const WRITTEN = [...Object.values(LISTS), ...Object.values(NAMED).map(([field]) => field), "unlabelled", "label_separator", "label_lists", "missing", "decimal"];
+const WRITTEN = [...Object.values(LISTS), ...Object.values(NAMED).map(([field]) => field), "unlabelled", "label_separator", "label_lists", "missing", "missing_values", "decimal"];
 const NO_LABELS = "\0";
 const INDICATORS = "\0indicators";
 
@@ -196,13 +196,14 @@ export class Columns {
     }
     this.set("unlabelled", this.labels?.value === NO_LABELS ? "true" : "");
     if (found.options.decimal) this.set("decimal", found.options.decimal);
+    if (found.options.missing_values) this.set("missing_values", found.options.missing_values.join("\n"));
     const missing = found.columns.some(({ name, n_missing: n }) => n > 0 && ["number", "category"].includes(roles.get(name)));
     this.set("missing", missing ? "keep" : "");
   }
 
   set(name, value) {
     const field = this.form.elements[name];
-    const given = ["missing", "decimal", "unlabelled", "label_columns", "label_separator", "label_lists"].includes(name) && this.byHand.has(name);
+    const given = ["missing", "missing_values", "decimal", "unlabelled", "label_columns", "label_separator", "label_lists"].includes(name) && this.byHand.has(name);
     if (!field || given) return;
     field.value = value;
     if (!this.byHand.has(name)) this.own.add(name);

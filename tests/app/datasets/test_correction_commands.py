@@ -106,6 +106,23 @@ def test_a_table_names_rows_by_id_text_or_number(
     assert json.loads(canned.asked[0].body) == {"corrections": sent}
 
 
+def test_a_table_is_read_in_its_encoding(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    _accepted(canned)
+    file = tmp_path / "corrections.csv"
+    file.write_bytes("id,label\n7,Käse\n".encode("cp1252"))
+    for options, said in (
+        ([], "the file is not UTF-8; give its --encoding"),
+        (["--encoding", "x"], "unknown encoding"),
+    ):
+        assert _run(monkeypatch, str(file), *options) == 2
+        assert said in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert not canned.asked
+    assert _run(monkeypatch, str(file), "--encoding", "windows-1252") == 0
+    assert json.loads(canned.asked[0].body) == {"corrections": [{"id": "7", "labels": ["Käse"]}]}
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -203,6 +203,19 @@ def test_numbers_with_commas_are_taken_for_nothing_else_unless_that_is_said(tmp_
         assert read(tmp_path, content, "csv", said.model_copy(update=more)).n_rows == 3
 
 
+def test_numbers_beside_marks_of_missing_values_are_taken_for_nothing_else_unless_that_is_said(tmp_path: Path) -> None:
+    content = b"label;x;c\na;1.5;r\nb;NA;s\na;?;r\n"
+    row, column, detail = refusal(tmp_path, content, "csv", INFERRED)
+    assert (row, column) == (1, "x")
+    assert "numbers and '?' and 'NA'" in detail
+    assert "missing_values=? and missing_values=NA, missing=keep" in detail
+    said = INFERRED.model_copy(update={"missing_values": ("NA", "?")})
+    columns = read(tmp_path, content, "csv", said).columns
+    assert columns is not None
+    assert columns.numbers == ("x",)
+    assert read(tmp_path, content, "csv", INFERRED.model_copy(update={"category_columns": ("x",)})).n_rows == 3
+
+
 @pytest.mark.parametrize(
     ("values", "decimal", "said"),
     [

@@ -69,6 +69,11 @@ def test_roles_come_from_names_in_several_languages_and_from_values(
     assert all(column.reason for column in found.columns)
 
 
+def test_the_reason_names_the_marks_of_missing_values() -> None:
+    column = proposed(table("label|x", "a{k}|{n}") + b"a0,NA\n").columns[1]
+    assert (column.role, column.reason, column.n_missing) == ("number", "numbers; 'NA' is read as a missing value", 1)
+
+
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
 def test_any_delimiter_is_found(mark: str) -> None:
     found = proposed(table("code|description|town", "c{k}|a text {n}|T{k}", mark), file="a.txt")
@@ -129,8 +134,11 @@ def test_columns_that_options_name_keep_their_roles() -> None:
         ),
         (table("label|text|x", "a{k}|some words {n}|{n}") + b"a0,more words,\n",
          {"number_columns": ["x"], "missing": "keep"}),
+        (table("label|x|y|z", "a{k}|{n}|{n},5|0{k}", ";") + b"a0;NA;-;NA\na1;?;n/a;01\n",
+         {"number_columns": ["x", "y"], "category_columns": ["z"], "decimal": "comma", "missing": "keep",
+          "missing_values": ["?", "NA", "-", "n/a"]}),
     ],
-    ids=["texts", "numbers", "all kinds", "missing"],
+    ids=["texts", "numbers", "all kinds", "missing", "marks of missing values"],
 )  # fmt: skip
 def test_the_proposed_options_are_few_and_read_the_file(
     content: bytes, options: dict[str, Any], tmp_path: Path

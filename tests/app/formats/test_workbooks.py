@@ -19,7 +19,8 @@ from app.formats.workbook_cells import check_cells, formulas_without_values
 NAMESPACES = (
     'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
     'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
-    'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+    'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" '
+    'xmlns:calcext="urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0"'
 )
 MIMETYPE = "application/vnd.oasis.opendocument.spreadsheet"
 MANIFEST = (
@@ -51,6 +52,11 @@ def _row(cells: list[Any]) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return "<table:table-cell/>"
+    if value == "#N/A":  # as LibreOffice writes it
+        types = 'office:value-type="string" office:string-value="" calcext:value-type="error"'
+        return f'<table:table-cell table:formula="of:=NA()" {types}><text:p>#N/A</text:p></table:table-cell>'
+    if isinstance(value, str) and value.startswith("="):
+        return f'<table:table-cell table:formula="of:{escape(value, {chr(34): "&quot;"})}"/>'
     if isinstance(value, str):
         lines = "".join(f"<text:p>{escape(line)}</text:p>" for line in value.split("\n"))
         return f'<table:table-cell office:value-type="string">{lines}</table:table-cell>'
@@ -111,23 +117,48 @@ def test_a_fault_has_the_row_of_the_sheet(tmp_path: Path, format: str) -> None:
     assert [(one.row, one.column) for one in refused.value.errors] == [(5, "x")]
 
 
-def test_a_fault_names_the_error_of_its_cell(tmp_path: Path) -> None:
-    content = xlsx(Sheet=[["text", "label"], ["a", "x"], ["b", "#N/A"]])
+@every_format
+def test_a_fault_names_the_error_of_its_cell(tmp_path: Path, format: str) -> None:
+    content = WRITERS[format](Sheet=[["text", "label"], ["a", "x"], ["b", "#N/A"]])
     with pytest.raises(FormatError) as refused:
-        read(tmp_path, content, "xlsx")
+        read(tmp_path, content, format)
     (fault,) = refused.value.report
     assert (fault.row, fault.detail) == (3, "the label is empty; cell B3 has the error #N/A")
 
 
-def test_formulas_without_values_are_refused_with_their_first_cell(tmp_path: Path) -> None:
-    content = xlsx(First=[["text", "label"], ["a", "x"]], Other=[["text", "label"], ['=CONCATENATE("a","b")', "x"]] * 2)
-    assert list(read(tmp_path, content, "xlsx").texts or ()) == ["a"]
+TWO_SHEETS = {
+    "First": [["text", "label"], ["a", "x"]],
+    "Other": [["text", "label"], ['=CONCATENATE("a","b")', "x"]] * 2,
+}
+
+
+@every_format
+def test_formulas_without_values_are_refused_with_their_first_cell(tmp_path: Path, format: str) -> None:
+    content = WRITERS[format](**TWO_SHEETS)
+    assert list(read(tmp_path, content, format).texts or ()) == ["a"]
     with pytest.raises(FormatError) as refused:
-        read(tmp_path, content, "xlsx", sheet="Other")
+        read(tmp_path, content, format, sheet="Other")
     (fault,) = refused.value.report
     assert fault.row == 2
     more = "cell A2 has a formula without a value (1 more cell down to row 4 too): open the workbook"
     assert fault.detail.startswith(more)
+
+
+@every_format
+@pytest.mark.parametrize(
+    "options", [{"ignore_columns": ("sum",)}, {"text_columns": ("text",), "other_columns": "ignore"}]
+)
+def test_formulas_of_columns_that_are_not_read_need_no_values(
+    tmp_path: Path, format: str, options: dict[str, Any]
+) -> None:
+    content = WRITERS[format](s=[[None, "text", "sum", "label"], [None, "one", "=1+1", "a"]])
+    assert list(read(tmp_path, content, format, **options).texts or ()) == ["one"]
+    with pytest.raises(FormatError, match=r"cell C2 has a formula .* name columns that are not needed in ignore_col"):
+        read(tmp_path, content, format, infer_columns=True)
+
+
+def test_types_and_texts_are_values_of_formulas(tmp_path: Path) -> None:
+    content = xlsx(**TWO_SHEETS)
     cells = '<c r="A2" t="str"><f>A1</f><v></v></c><c r="B2"><f>1+1</f><v>2</v></c><c r="C2"><f>A1</f></c>'
     stream = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(stream, "w") as archive:
@@ -137,6 +168,13 @@ def test_formulas_without_values_are_refused_with_their_first_cell(tmp_path: Pat
         assert formulas_without_values(archive, "First") == []
     with zipfile.ZipFile(stream) as archive:
         assert formulas_without_values(archive, "Other") == [("C2", 2)]
+    formula, rest = '<table:table-cell table:formula="of:=A1"', 'table:number-columns-repeated="26"'
+    cells = f'{formula} office:value-type="string" office:string-value=""/>{formula} {rest}/>{formula}/>'
+    row = (
+        f'<table:table-row table:number-rows-repeated="2"><table:table-cell/></table:table-row><table:table-row>{cells}'
+    )
+    with zipfile.ZipFile(io.BytesIO(ods_of(s=f"{row}</table:table-row>"))) as archive:
+        assert formulas_without_values(archive, "s") == [("B3", 3), ("AB3", 3)]
 
 
 def cells_of_xlsx(rows: str) -> bytes:

@@ -245,6 +245,18 @@ def test_a_query_that_a_route_does_not_have_is_answered_with_the_nearest(
     assert problem(client.get(path), 422)["errors"] == [{"pointer": f"/query/{name}", "detail": detail}]
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("encoding=utf-7", "The parameter encoding is not valid."),
+        ("encoding=utf-7&decimal=dot", "The parameters encoding, decimal are not valid."),
+        ("a=1&b=1&c=1&d=1", "The parameters a, b, c, ... are not valid."),
+    ],
+)
+def test_an_error_begins_with_the_names_of_the_parameters(client: TestClient, query: str, said: str) -> None:
+    assert problem(client.post(f"/api/v1/datasets?name=x&{query}", content=b"a"), 422)["detail"] == said
+
+
 def test_every_route_of_the_api_refuses_an_unknown_query_and_no_other_route_does(client: TestClient) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     for path, methods in paths.items():

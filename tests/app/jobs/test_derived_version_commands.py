@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from canned import JOB, Canned
 from test_cli import VERSION
+from version_facts import EDITION
 
 from app.client import Client
 from app.remote.errors import ClientError
@@ -85,25 +86,6 @@ def test_the_client_waits_for_a_copy(run: Run) -> None:
         found = client.models.version("topics", job.result.version)
     assert found.copy_of is not None
     assert found.copy_of.agreement == 0.975
-
-
-EDITION = {
-    "version": 1,
-    "version_sha256": "0" * 64,
-    "hierarchy_sha256": "2" * 64,
-    "gap": 0.0005,
-    "appeared": 40,
-    "gone": 3,
-    "merged": 2,
-    "dataset_sha256": "3" * 64,
-    "part": "test",
-    "n_rows": 200,
-    "agreement": 0.985,
-    "ndcg_source": 0.51,
-    "ndcg": 0.53,
-    "gain_low": 0.01,
-    "gain_high": 0.03,
-}
 
 
 def test_adopting_an_edition_says_what_changed(run: Run, canned: Canned) -> None:

@@ -198,6 +198,21 @@ def test_a_method_over_a_tree_needs_a_hierarchy(session: Session, dataset: Calla
         jobs.submit(session, _request(solver="orthogonal_transfer", hierarchy="tree"))
 
 
+def test_parameters_that_do_not_fit_the_tree_are_refused_when_asked_for(
+    session: Session, dataset: Callable[..., str], hierarchy: Callable[..., str]
+) -> None:
+    dataset()
+    labels = [("n59", "class0"), ("n59", "class1"), ("n59", "class2")]
+    hierarchy([("root", "n0"), *((f"n{at}", f"n{at + 1}") for at in range(59)), *labels])
+    deep = {"solver": "orthogonal_transfer", "hierarchy": "tree"}
+    (item,) = _refused(session, **deep, params={"alpha": 5.0}).errors
+    assert item.pointer == "/params/repair"
+    assert "set repair to raise or scale" in item.detail
+    (item,) = _refused(session, **deep, params={"K": [["n0", "x", 1.0]]}).errors
+    assert item.pointer == "/params/K"
+    assert jobs.submit(session, _request(**deep, params={"alpha": 5.0, "repair": "raise"})).state == "queued"
+
+
 @pytest.mark.parametrize("solver", ["orthogonal_transfer", "weston_watkins"])
 def test_labels_that_a_hierarchy_does_not_have_are_refused_by_name(
     session: Session, dataset: Callable[..., str], hierarchy: Callable[..., str], solver: str

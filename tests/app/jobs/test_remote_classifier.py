@@ -36,8 +36,12 @@ def test_texts_are_learnt_and_predicted(make: Callable[..., RemoteClassifier], c
     assert classifier.score(TEXTS, LABELS) == 1.0
     scores = classifier.decision_function(TEXTS[:4])
     assert (classifier.classes_[scores.argmax(axis=1)] == LABELS[:4]).all()
-    with pytest.raises(AttributeError, match=r"m@1 has no probability of its labels.* solver 'weston_watkins'.*'auto'"):
+    with pytest.raises(AttributeError, match="no attribute 'predict_proba'") as raised:
         classifier.predict_proba(TEXTS[:1])
+    said = str(raised.value.__cause__)
+    assert said.startswith("m@1 has no probability of its labels, because solver 'weston_watkins'")
+    assert "solver='auto'" in said
+    assert not hasattr(classifier, "predict_proba")
     assert client.get("/api/v1/datasets").json()["items"] == []
     assert client.get("/api/v1/models/m").json()["latest"]["params"]["C"] == 1.0
 
@@ -45,9 +49,23 @@ def test_texts_are_learnt_and_predicted(make: Callable[..., RemoteClassifier], c
 def test_probabilities_are_those_of_the_service_and_sum_to_one(make: Callable[..., RemoteClassifier]) -> None:
     candidates = {"candidates": [{"solver": "softmax"}]}
     classifier = make(solver="auto", params=candidates).fit(TEXTS, LABELS)
+    assert hasattr(classifier, "predict_proba")
     chances = classifier.predict_proba(TEXTS[:4])
     np.testing.assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-5)
     assert (classifier.classes_[chances.argmax(axis=1)] == LABELS[:4]).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "has"),
+    [
+        ({"solver": "auto"}, True),
+        ({"solver": "softmax"}, False),
+        ({"solver": "softmax", "space": [{"solver": "auto"}]}, True),
+        ({"solver": "auto", "space": [{"solver": "softmax"}]}, False),
+    ],
+)
+def test_only_classifiers_with_probabilities_have_the_method(given: dict[str, Any], has: bool) -> None:
+    assert hasattr(RemoteClassifier("m", **given), "predict_proba") == has
 
 
 def test_scorers_of_scikit_learn_take_the_scores_of_two_classes(make: Callable[..., RemoteClassifier]) -> None:

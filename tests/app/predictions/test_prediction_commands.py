@@ -210,7 +210,12 @@ def test_a_file_is_coded_in_one_command_that_says_what_is_sure(
     assert (sent.query["for_model"], sent.query["format"]) == ("topics", "xlsx")
     assert (sent.query["decimal"], sent.query["delimiter"]) == ("comma", "semicolon")
     assert sent.lists["missing_values"] == ["NA", "k. A."]
-    (asked,) = [json.loads(each.body) for each in job.asked if (each.method, each.path) == ("POST", "/jobs")]
+    answers = tmp_path / "answers.parquet"
+    options = ["--encoding", "cp1252", "--no-quotes"]
+    assert status_of(monkeypatch, "predict-dataset", "topics", str(rows), str(answers), *options) == 0
+    last = [each for each in job.asked if (each.method, each.path) == ("POST", "/datasets")][-1]
+    assert (last.query["encoding"], last.query["quotes"]) == ("cp1252", "false")
+    asked = next(json.loads(each.body) for each in job.asked if (each.method, each.path) == ("POST", "/jobs"))
     assert (asked["format"], asked["top_k"], asked["min_precision"]) == ("xlsx", 3, 0.95)
     said = capsys.readouterr().out
     assert "1 of 2 rows (50.0%) have a sure label" in said

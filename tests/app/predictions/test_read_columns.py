@@ -55,6 +55,17 @@ def _read_for(client: TestClient, name: str, header: str, rows: list[str]) -> An
     return {option: value for option, value in request.items() if "sha256" not in option}
 
 
+def test_quotes_are_read_as_those_of_the_training_data_were(client: TestClient) -> None:
+    lines = "".join(f'{_LABELS[n % 2]},"{n} of\n' for n in range(24))
+    made = upload(client, "rows", f"label,text\n{lines}".encode(), "csv", quotes=False)
+    assert made["state"] == "ready", made["error"]
+    assert train(client, "rows", "m")["state"] == "succeeded"
+    assert upload(client, "same", b'text\n"some of\n', "csv", for_model="m")["state"] == "ready"
+    assert upload(client, "lines", b'{"text": "\\"some of"}\n', "jsonl", for_model="m")["state"] == "ready"
+    quoted = upload(client, "quoted", b'text\n"some of\n', "csv", for_model="m", quotes=True)
+    assert "quote is never closed" in str(quoted["error"])
+
+
 def test_rows_are_read_with_the_decimals_delimiter_and_missing_values_of_the_training_data(client: TestClient) -> None:
     lines = [f"{n % 2 * 3},5;{7 - n % 2 * 5},25;{_LABELS[n % 2]}\n" for n in range(24)]
     written: dict[str, Any] = {"decimal": "comma", "delimiter": "semicolon", "missing": "keep", "missing_values": "NA"}

@@ -69,6 +69,14 @@ def test_suggestions_leave_out_what_is_above_them_by_any_parent(subjects: TestCl
     assert [one["label"] for one in batch[0]["results"]] == ["Weaving"]
 
 
+def test_an_empty_text_has_no_subjects(subjects: TestClient) -> None:
+    for text in ("", " \n"):
+        assert subjects.post("/v1/projects/subjects/suggest", data={"text": text}).json() == {"results": []}
+    documents = {"documents": [{"text": ""}, {"text": "loom wool"}]}
+    empty, other = subjects.post("/v1/projects/subjects/suggest-batch", json=documents).json()
+    assert (empty["results"], bool(other["results"])) == ([], True)
+
+
 def suggested(client: TestClient, project: str, **more: str) -> list[str]:
     """The first label of a form and of a batch, which is the same."""
     given = {"text": "dough oven", "limit": "1", **more}

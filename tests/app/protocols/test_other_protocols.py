@@ -9,6 +9,7 @@ import pytest
 from asking import JSON, TestClient, bearer, problem
 from fastapi import FastAPI
 from serving import client, serving
+from working import train, upload
 
 from app.config import Settings
 from app.datasets.recipe_schemas import TableColumns
@@ -163,6 +164,32 @@ def test_mlflow_says_that_nan_is_no_number_in_json(models: TestClient) -> None:
     assert problem(sent, 400)["detail"].endswith("line 1, column 13: NaN is no number in JSON.")
     ended = problem(models.post("/mlflow/shapes/invocations", content=b'{"inputs":[[1', headers=JSON), 400)
     assert "parsing stopped at line 1, column 14" in ended["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"dataframe_split": {"columns": ["a", "b", "c"], "data": [[1, 0, 0], [0, 1, 0]]}}, True),
+        ({"dataframe_split": {"columns": [0, 1, 2], "data": [[1, 0, 0], [0, 1, 0]]}}, False),
+        ({"dataframe_records": [{"a": 1, "b": 0, "c": 0}, {"c": 0, "b": 1, "a": 0}]}, True),
+        ({"inputs": {"a": [1, 0], "b": [0, 1], "c": [0, 0]}}, True),
+        ({"instances": [[1, 0, 0], [0, 1, 0]]}, False),
+        (b"a,b,c\n1,0,0\n0,1,0\n", True),
+        (b"0,1,2\n1,0,0\n0,1,0\n", False),
+    ],
+)
+def test_mlflow_warns_that_names_are_not_read_where_the_version_has_none(
+    client: TestClient, body: Any, named: bool
+) -> None:
+    upload(client, "plain", b"x 1:1\ny 2:1\nz 3:1\n" * 4, "svmlight")
+    assert train(client, "plain", "plain", test_fraction=0.0)["state"] == "succeeded"
+    sent = {"content": body, "headers": {"Content-Type": "text/csv"}} if isinstance(body, bytes) else {"json": body}
+    answer = client.post("/mlflow/plain/invocations", **sent)
+    assert answer.json() == {"predictions": ["x", "y"]}
+    assert ("read by position" in answer.headers.get("Warning", "")) == named
+    other = {"dataframe_records": [{"a": 1, "b": 0, "c": 0}, {"a": 1, "b": 0, "d": 0}]}
+    fault = problem(client.post("/mlflow/plain/invocations", json=other), 422)["errors"]
+    assert fault == [{"detail": "the row has other columns than the first row", "pointer": "/dataframe_records/1"}]
 
 
 def test_mlflow_takes_csv_and_options(models: TestClient, config: Settings, secrets: dict[str, str]) -> None:

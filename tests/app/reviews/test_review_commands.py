@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,14 +54,28 @@ def test_a_decision_is_sent_as_it_is_meant(
 
 @pytest.mark.parametrize(
     ("file", "options", "ending"),
-    [("r.csv", [], ".xlsx"), ("r.xlsx", ["--format", "label-studio"], ".json"), ("r.json", [], ".xlsx")],
+    [
+        ("r.csv", [], ".xlsx or .json or .xml"),
+        ("r", [], ".xlsx"),
+        ("r.xlsx", ["--format", "label-studio"], ".json"),
+        ("r.json", ["--format", "xlsx"], ".xlsx"),
+    ],
 )
 def test_a_file_whose_name_says_another_format_is_refused(
     file: str, options: list[str], ending: str, canned: Canned, command: Callable[..., tuple[int, str, str]]
 ) -> None:
     status, _, error = command("reviews", "export", "records", file, *options)
-    assert (status, canned.asked) == (2, [])
-    assert f"ends in {ending}" in " ".join(error.replace("│", " ").split())
+    assert (status, canned.asked) == (1, [])
+    assert f"must end in {ending}" in " ".join(error.replace("│", " ").split())
+
+
+def test_the_ending_of_a_file_says_its_format(
+    canned: Canned, command: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    canned.answer("GET /reviews/records/sheet", b"...")
+    for name, format in (("r.xlsx", "xlsx"), ("r.JSON", "label-studio"), ("r.xml", "label-studio-config")):
+        assert command("reviews", "export", "records", str(tmp_path / name))[0] == 0
+        assert canned.asked[-1].query["format"] == format
 
 
 def test_options_of_a_few_numbers_are_sent_as_numbers(

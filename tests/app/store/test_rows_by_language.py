@@ -1,6 +1,7 @@
 """Rows of a file are chosen by the languages of their texts, at import and at an append."""
 
 import json
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -52,6 +53,19 @@ def test_texts_in_other_languages_are_left_out_and_those_without_letters_stay(
         in_languages(replace(parsed, y=y[:2], texts=texts_of(ENGLISH)), ("sv", "da"))
     with pytest.raises(ValueError, match="unknown languages: qq; known are"):
         in_languages(parsed, ("qq",))
+
+
+def test_short_texts_are_in_the_language_of_the_others_if_that_is_probable() -> None:
+    chance = random.Random(0)
+    technical = ["TCP", "socket", "timeout", "memory", "kernel", "null pointer", "exception", "SQL", "index", "scan"]
+    technical += ["disk quota", "cache", "header", "parsing", "error", "thread pool", "stack trace", "packet", "router"]
+    texts = [" ".join(chance.sample(technical, 3)) for _ in range(100)] + FINNISH * 5
+    y = np.repeat(np.array([0, 1], np.int32), [100, 10])
+    parsed = Parsed("text", ["short", "long"], y, texts=texts_of(texts))
+    english, finnish = (in_languages(parsed, (language,)) for language in ("en", "fi"))
+    assert english.labels == ["short"]
+    assert english.n_rows >= 95
+    assert (finnish.labels, finnish.n_rows) == (["long"], 10)
 
 
 def test_an_import_keeps_the_rows_of_a_language_and_counts_the_others(client: TestClient) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ import pytest
 from asking import TestClient, bearer, problem
 from fastapi import FastAPI
 from jinja2 import FileSystemLoader
-from sqlalchemy import update
+from sqlalchemy import select, update
+from version_facts import EDITION
 from working import SPARSE, TEXTS, evaluate, run, train, upload
 
 from app import main
 from app.hierarchies import examples
+from app.models import versions
+from app.models.versions import Facts
 from app.store import db, tables
 from app.web import assets, reference, rendering
 
@@ -160,6 +164,28 @@ def test_pages_say_that_a_training_has_not_converged_and_ask_before_it_is_promot
         assert "training ended after 1 epoch" in models.get(path).text
     promoting = re.findall(r'data-confirm="([^"]*)"', models.get("/models/letters").text)
     assert any(f"to {version}?" in each and f"Version {version} has not converged" in each for each in promoting)
+
+
+def test_an_adopted_edition_has_the_test_rows_of_its_source_and_no_training_of_its_own(models: TestClient) -> None:
+    train(models, "letters", "letters", seed=5)
+    with db.sessions()() as session:
+        name, newest = "letters", models.get("/api/v1/models/letters").json()["versions"][0]
+        model = session.scalars(select(tables.Model).where(tables.Model.name == name)).one()
+        query = select(tables.ModelVersion).where(
+            tables.ModelVersion.model_id == model.id, tables.ModelVersion.number == newest
+        )
+        source = session.scalars(query).one()
+        kept = {each.name: getattr(source, each.name) for each in fields(Facts) if hasattr(source, each.name)}
+        for before in (newest, newest + 1):
+            edition = EDITION | {"version": before}
+            facts = kept | {"job_id": f"adopting {before}", "hierarchy_sha256": str(before) * 64, "edition_of": edition}
+            versions.add(session, name, Facts(**facts), {"test": {"error": 0.5}})
+        session.commit()
+    page = models.get("/models/letters").text
+    rows = {int(number): row for number, row in re.findall(r'/versions/(\d+)">\d+</a></th>(.*?)</tr>', page, re.DOTALL)}
+    assert [number for number, row in rows.items() if "other rows" in row] == [1]
+    assert [number for number, row in rows.items() if '<td class="number">–</td>' in row] == [newest + 2, newest + 1]
+    assert f"epochs of version {newest}<" in models.get(f"/models/letters/versions/{newest + 1}").text
 
 
 def test_a_comparison_without_versions_proposes_the_two_newest(models: TestClient) -> None:

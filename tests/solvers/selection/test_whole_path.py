@@ -252,6 +252,15 @@ def test_a_classifier_has_the_chosen_c_and_its_path():
         PolymarginClassifier("centroids").fit_every_c(problem.X, problem.y)
 
 
+@pytest.mark.parametrize(("tol", "eps"), [(0.1, 0.02), (0.001, 0.05)])
+def test_the_chosen_c_is_solved_to_the_lesser_of_tol_and_eps(tol, eps):
+    problem = small(n=90, d=10, k=4)
+    classifier = PolymarginClassifier("crammer_singer", tol=tol)
+    assert classifier.fit_every_c(problem.X, problem.y, eps=eps, low=LOW, high=HIGH).gap_ <= min(tol, eps)
+    path = WholePath(make("crammer_singer", {"tol": tol}), eps=eps, low=LOW, high=HIGH)
+    assert path.chosen(last_of(path.steps(problem)).state).params.tol == min(tol, eps)
+
+
 def test_a_path_needs_rows_to_hold_out():
     problem = Problem.check(sp.csr_matrix(np.eye(3)), np.arange(3))
     with pytest.raises(ProblemError, match="no row can be held out"):
