@@ -152,6 +152,9 @@ def labels_of_sets(loaded: LoadedModel, ranking: Ranking, used: Used | None, all
                 found &= allowed[node]
             above[found] = node[found]
             node = np.where(node >= 0, parent[node], -1)
+        if loaded.labels.other_parents or not loaded.model.tree.is_tree:
+            for at in np.flatnonzero(~sure & (above < 0)).tolist():
+                above[at] = _sure_above(loaded, int(nodes[at]), scores[row[at]], used, allowed)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=sets.shape[0]))])
     return SetLabels(indptr, nodes, worth, sure, above)
 
@@ -169,10 +172,31 @@ def _set_label(
         answer["sure"] = answer["probability"] >= used.threshold
         if not answer["sure"] and path is not None:
             above = [loaded.places[node] for node in path[:-1]]
-            above = [at for at in above if expit(scores[at]) >= used.threshold and (allowed is None or allowed[at])]
-            answer |= {"sure_ancestor": loaded.model.classes[above[-1]]} if above else {}
+            above = [at for at in above if _is_sure(at, scores, used, allowed)]
+            node = above[-1] if above else _sure_above(loaded, loaded.places[label], scores, used, allowed)
+            answer |= {"sure_ancestor": loaded.model.classes[node]} if node >= 0 else {}
     if path is not None:
         answer["path"] = path
     if not loaded.is_seen(label):
         answer["seen"] = False
     return answer
+
+
+def _sure_above(loaded: LoadedModel, node: int, scores: AnyFloats, used: Used, allowed: Allowed | None) -> int:
+    """The nearest sure node above another one along all parents, the most probable of several; -1 if there is none."""
+    assert loaded.model.tree is not None
+    (start, above), classes, places = loaded.model.tree.parents, loaded.model.classes, loaded.places
+    level, seen = {node}, set[int]()
+    while level:
+        parents = {at for each in level for at in above[start[each] : start[each + 1]].tolist()}
+        named = (name for each in level for name in loaded.labels.other_parents.get(classes[each], ()))
+        level = (parents | {places[name] for name in named if name in places}) - seen
+        seen |= level
+        found = [at for at in sorted(level) if _is_sure(at, scores, used, allowed)]
+        if found:
+            return max(found, key=lambda at: float(scores[at]))
+    return -1
+
+
+def _is_sure(node: int, scores: AnyFloats, used: Used, allowed: Allowed | None) -> bool:
+    return bool(expit(scores[node]) >= used.threshold) and (allowed is None or bool(allowed[node]))

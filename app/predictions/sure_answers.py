@@ -105,7 +105,7 @@ def promise(model: Model, used: Used) -> dict[str, Any]:
 
     Along a label tree these are the deepest nodes that reach the threshold, right where the true label is there or
     below; or labels alone; or the nodes at one level. Of sets along a tree these are all nodes that reach the
-    threshold, those above others too.
+    threshold, those above others too. Labels that are in no set are not answered, whatever the threshold.
 
     Returns
     -------
@@ -118,7 +118,8 @@ def promise(model: Model, used: Used) -> dict[str, Any]:
     nodes = _along_tree(model) and (model.names_sets or used.level != "leaves")
     found: dict[str, Any] = {"threshold": threshold, "counted": "nodes" if nodes else "labels"}
     held_out = calibration_of(model)
-    point = None if held_out is None else _point(_at_level(model, held_out, used.level), used.threshold)
+    least = max(used.threshold, model.least_probability)
+    point = None if held_out is None else _point(_at_level(model, held_out, used.level), least)
     if point is None:
         return found
     if model.back_off is not None and used.level == "any":

@@ -130,6 +130,8 @@ class Model(ABC):
         The same along the label tree of the problem that it was trained on, where there was one.
     set_reliability : SetReliability or None
         Of models that name sets and whose scores are log-odds: how far these can be trusted.
+    least_probability : float
+        Of models that name sets: below this, no label is in a set; 0 where this depends on the row.
     scores_rows_alone : bool
         :meth:`scores` gives every row the bits that :meth:`score_one` gives.
     record : mapping of str to JSON
@@ -156,6 +158,7 @@ class Model(ABC):
     reliability: "Reliability | None" = None
     back_off: "BackOff | None" = None
     set_reliability: "SetReliability | None" = None
+    least_probability: float = 0.0
     scores_rows_alone: bool = False
     record: Mapping[str, Any] = MappingProxyType({})
     unexplained: str = ""

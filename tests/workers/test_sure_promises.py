@@ -117,20 +117,20 @@ def _held_out(found: _Asked, level: Any) -> tuple[float, float]:
     return len(answers) / back_off.n_rows, float(np.mean(answers))
 
 
-@pytest.mark.parametrize("precision", [0.6, 0.8])
+@pytest.mark.parametrize("asked", [{"min_precision": 0.6}, {"min_precision": 0.8}, {"threshold": 0.02}])
 def test_sets_along_a_tree_count_sure_nodes(
     session: Session,
     database: sessionmaker[Session],
     dataset: Callable[..., str],
     hierarchy: Callable[..., str],
-    precision: float,
+    asked: dict[str, float],
 ) -> None:
     hierarchy(EDGES)
     dataset(_rows(N_TRAIN, 2, 2)[0], "known", label_separator=",")
     new, truth = _rows(N_NEW, 3, 2)
     dataset(new, "new", label_separator=",")
     trained(session, dataset="known", hierarchy="tree", solver="auto", params={"candidates": [{"solver": "node_svm"}]})
-    found = _Asked(session, database, truth, min_precision=precision)
+    found = _Asked(session, database, truth, **asked)
     nodes = [_sure_nodes(row) for row in found.rows]
     n_answered, sure = sum(map(bool, nodes)), found.sure
     right = [node in true for own, true in zip(nodes, truth, strict=True) for node in own]

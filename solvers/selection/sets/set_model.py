@@ -71,6 +71,7 @@ class SetPoolModel(ClosedSetModel):
         self.member = member
         self.calibration = calibration
         self.set_reliability = set_reliability
+        self.least_probability = float(expit(calibration.threshold.min()))
         self.unexplained = member.unexplained
         self.part = TreePart(tree, np.arange(tree.n_nodes, dtype=np.int32) if scored is None else scored)
 

@@ -19,7 +19,8 @@ def model(n: int = 400) -> Any:
     confidence = np.stack([np.full(n, 0.95), sure], axis=1).astype(np.float32)
     correct = np.stack([np.ones(n, bool), (sure >= 0.5) | (np.arange(n) % 2 == 0)], axis=1)
     back_off = BackOff(tree, tree.find(["a1", "a2"]), confidence, correct)
-    return SimpleNamespace(back_off=back_off, set_reliability=None, reliability=None, names_sets=False)
+    facts = {"set_reliability": None, "reliability": None, "least_probability": 0.0}
+    return SimpleNamespace(back_off=back_off, names_sets=False, **facts)
 
 
 def test_labels_need_a_higher_threshold_than_answers_at_any_level() -> None:
