@@ -7,6 +7,7 @@ the short grid has the five values of ``auto``, each from the solution before.
 
 import argparse
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def grid_seconds(name: str, problem: Problem, Cs: tuple[float, ...], *, warm: bo
     return time.process_time() - began, min(errors.values())
 
 
-def measure(name: str, method: str, every_eps: tuple[float, ...]) -> list[list[Any]]:
+def measure(name: str, method: str, every_eps: Sequence[float]) -> list[list[Any]]:
     """Rows of the table."""
     X, y = sets.load(name)
     problem = Problem.check(X, y)
@@ -74,6 +75,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--sets", nargs="*", default=SETS[:3], choices=SETS)
     arguments.add_argument("--methods", nargs="*", default=METHODS, choices=(*METHODS, "one_vs_rest"))
+    arguments.add_argument("--eps", nargs="*", type=float, default=EPS)
     chosen = arguments.parse_args()
     header = ["set", "method", "eps", "solutions", "path s", "grid of 9 s", "short grid of 5 s", "largest gap"]
     header += ["decided", "bound", "errors / held-out rows", "of the grid", "of the short grid"]
@@ -85,7 +87,7 @@ def main() -> None:
     rows = []
     for name in SETS:
         if name in chosen.sets and name in sets.available():
-            found = [row for method in chosen.methods for row in measure(name, method, EPS)]
+            found = [row for method in chosen.methods for row in measure(name, method, chosen.eps)]
             if "one_vs_rest" in chosen.methods:
                 write(f"Every C at once, with a ball for each class: {name}", header, found, note)
             else:
