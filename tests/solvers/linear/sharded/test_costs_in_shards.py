@@ -104,7 +104,7 @@ def test_lists_of_rare_features_and_threads_change_no_bit(name, scaling, monkeyp
 def test_a_resumed_run_repeats_the_uninterrupted_one_bit_for_bit(name, scaling, monkeypatch):
     monkeypatch.setattr(solvers.linear.sharded.training, "SLICE_PRODUCTS", 20_000)
     problem = on_tree(small(n=80))
-    solver = make(name, {"tol": 1e-4, "costs": "tree", "cost_scaling": scaling})
+    solver = make(name, {"tol": 1e-9, "max_epochs": 6, "costs": "tree", "cost_scaling": scaling})
     whole = in_shards(solver, problem, 2)
     stop = len(whole[0]) // 2
     resumed = in_shards(solver, problem, 2, [steps[stop][1] for steps in whole])
@@ -129,8 +129,8 @@ def test_rows_without_features_lose_the_largest_cost_or_the_sum(name):
 @everywhere
 def test_costs_of_one_for_all_leave_every_bit_as_it_is(name):
     problem = small(n=80)
-    plain = in_shards(make(name, {"tol": 1e-3}), problem, 2)
-    priced = in_shards(make(name, {"tol": 1e-3, "costs": {"0": {"1": 1.0}}}), problem, 2)
+    plain = in_shards(make(name, {"tol": 1e-3}), problem, 2, keep=certified)
+    priced = in_shards(make(name, {"tol": 1e-3, "costs": {"0": {"1": 1.0}}}), problem, 2, keep=certified)
     for key, array in plain[0][-1][1].items():
         np.testing.assert_array_equal(priced[0][-1][1][key], array, err_msg=key)
 
