@@ -364,6 +364,10 @@ class Model(ABC):
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self.arrays().values())
 
+    def cost_arrays(self) -> dict[str, Array]:
+        """The arrays of its costs by the names of their files; none without costs."""
+        return {} if self.costs is None else {**Parts({COSTS: self.costs.arrays()})}
+
     def save(self, folder: Path, details: Mapping[str, Any] | None = None) -> str:
         """Write the model to ``folder``, which appears whole or not at all; an older one there is replaced.
 
@@ -382,7 +386,7 @@ class Model(ABC):
         part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-        arrays = {**self.arrays(), **({} if self.costs is None else Parts({COSTS: self.costs.arrays()}))}
+        arrays = {**self.arrays(), **self.cost_arrays()}
         hashes = {name: write_array(part / f"{name}.npy", array) for name, array in arrays.items()}
         return self.seal(part, hashes, folder, details)
 

@@ -123,6 +123,28 @@ class Costs(NamedTuple):
         below = owner[np.argsort(path_nodes, kind="stable")]
         return cls(own, other, begin, answers, values, path_start, path_nodes, below_start, below)
 
+    def of_answers(self, some: Ints32) -> "Costs":
+        """For :func:`add_costs` alone: to all right labels, only these answers, numbered in their order."""
+        number = np.full(self.n_classes, -1, np.int32)
+        number[some] = np.arange(len(some), dtype=np.int32)
+        begin, answers, values = _entries_among(number, self.begin, self.answers, self.values)
+        below_start, below, _ = _entries_among(number, self.below_start, self.below, self.below)
+        return self._replace(
+            other=self.other[some], begin=begin, answers=answers, values=values, below_start=below_start, below=below
+        )
+
+    def among(self, some: Ints32) -> "Costs":
+        """Those among some of the classes, ascending, numbered in their order."""
+        them = self.of_answers(some)
+        lengths, paths = np.diff(them.begin)[some], np.diff(self.path_start)[some]
+        entries, nodes = _runs(them.begin[some], lengths), _runs(self.path_start[some], paths)
+        made = self._made(
+            self.own[np.append(some, -1)], them.other, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            them.answers[entries], them.values[entries], np.concatenate([[0], np.cumsum(paths)]).astype(np.int64),
+            self.path_nodes[nodes],
+        )  # fmt: skip
+        return made._replace(slack=self.slack)
+
     @property
     def are_one(self) -> bool:
         """Whether every wrong answer costs 1."""
@@ -186,6 +208,19 @@ class Costs(NamedTuple):
             costs_of(self, c, row)
             values[at] = row.max() if largest else row.sum()
         return np.asarray(values[which])
+
+
+def _runs(starts: Ints, lengths: Ints) -> Ints:
+    """The places from each start on, as many as its length, one run behind the other."""
+    ends = np.cumsum(lengths)
+    return np.asarray(np.arange(ends[-1]) + np.repeat(starts - ends + lengths, lengths))
+
+
+def _entries_among(number: Ints32, begin: Ints, classes: Ints32, values: Array) -> tuple[Ints, Ints32, Array]:
+    """Of lists of classes, what is left of those that have a number, by these numbers."""
+    kept = number[classes] >= 0
+    counts = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+    return counts[begin], number[classes[kept]], values[kept]
 
 
 _STORED = ("own", "other", "begin", "answers", "values", "path_start", "path_nodes")

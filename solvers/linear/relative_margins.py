@@ -6,7 +6,7 @@ wrong answers each margin is the cost of its answer (margin rescaling; Taskar et
 multiplied by its cost (slack rescaling; Tsochantaridis et al. 2005): then the bounds of the dual variables are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -25,6 +25,7 @@ from solvers.core.model import Model
 from solvers.core.problem import Problem, ProblemError
 from solvers.core.sparse_linear_model import SparseLinearModel
 from solvers.labels.costs import Costs, total_cost
+from solvers.labels.taxonomy import Taxonomy
 from solvers.linear.driver.ascent import Ascent, EndGame, fitted, weights_bytes
 from solvers.linear.driver.long_passes import LongPasses
 from solvers.linear.driver.params import AscentParams, precision
@@ -196,10 +197,14 @@ class RelativeMargins(Machine[RelativeParams]):
     def loss_on(self, problem: Problem) -> RelativeLoss:
         """The loss of one example, with the costs among the classes of a problem."""
         classes = [problem.classes[c] for c in order_of_classes(problem).tolist()]
-        costs = self.params.costs_among(classes, problem.taxonomy)
+        return replace(self.loss, costs=self.costs_among(classes, problem.taxonomy))
+
+    def costs_among(self, classes: Sequence[str], tree: Taxonomy | None) -> Costs | None:
+        """The costs that a training with these classes, in this order, takes; None where all are 1."""
+        costs = self.params.costs_among(classes, tree)
         if costs is None or costs.are_one:
-            return self.loss
-        return replace(self.loss, costs=costs._replace(slack=self.params.cost_scaling == "slack"))
+            return None
+        return costs._replace(slack=self.params.cost_scaling == "slack")
 
     @property
     def ascent(self) -> Ascent:
@@ -219,12 +224,6 @@ class RelativeMargins(Machine[RelativeParams]):
     def check_request(self, outline: Outline) -> None:
         super().check_request(outline)
         self.params.check_costs(outline)
-
-    @property
-    def shards_fault(self) -> str | None:
-        if self.params.costs is not None:
-            return "costs are trained in one worker: leave shards out, or leave costs out"
-        return super().shards_fault
 
     def train(self, problem: Problem, state: State | None) -> Iterator[Step]:
         return self.ascent_on(problem).steps(problem, state)

@@ -37,15 +37,24 @@ def run_shards(size: int, work: Callable[[Exchange], Any], timeout: float = 600.
     return results
 
 
-def in_shards(solver, problem, size, states=None, stop=None):
-    """By rank, the steps of each shard with copies of their states, up to ``stop`` of them."""
+def in_shards(solver, problem, size, states=None, stop=None, keep=lambda step: True):
+    """By rank, the steps of each shard that are kept, with copies of their states, up to ``stop`` of them."""
 
     def work(exchange):
         found = []
         for step in shardable(solver).sharded(problem, exchange, states[exchange.rank] if states else None):
-            found.append((step, {name: np.array(array) for name, array in step.state.items()}))
+            if keep(step):
+                found.append((step, {name: np.array(array) for name, array in step.state.items()}))
             if len(found) == stop:
                 break
         return found
 
     return run_shards(size, work)
+
+
+def model_of(solver, problem, shards, at=-1):
+    """The model of the steps of all shards at a place, by their files."""
+    parts = [shardable(solver).part(problem, steps[at][1]) for steps in shards]
+    arrays = {name: array for rank, part in enumerate(parts) for name, array in part.files(rank).items()}
+    owner = shardable(solver).partition(problem, len(shards))
+    return shardable(solver).assembled(problem, owner, arrays, [part.report() for part in parts])

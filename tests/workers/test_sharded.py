@@ -52,6 +52,7 @@ def submit(database: Database, dataset: Callable[..., str], redis_url: str, conf
         solver: str = "weston_watkins",
         shards: int | None = 2,
         exchange: Any = None,
+        hierarchy: str | None = None,
         **params: Any,
     ) -> str:
         params = {"C": 0.1, "tol": 1e-3} | params
@@ -62,6 +63,7 @@ def submit(database: Database, dataset: Callable[..., str], redis_url: str, conf
             solver=solver,
             shards=shards,
             exchange=exchange,
+            hierarchy=hierarchy,
             params=params,
             refit=False,
         )
@@ -141,6 +143,40 @@ def test_any_number_of_shards_reaches_the_same_objective_with_the_same_kind_of_m
     for name, share in one.report.items():
         assert three.report[name] == pytest.approx(share, abs=close), name
     assert three.metrics["train"]["error"] == pytest.approx(one.metrics["train"]["error"], abs=close)
+
+
+TABLE = {"costs": {"c0": {"c1": 9.0}, "c3": {"c0": 0.5}}, "other_cost": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("priced", "expected"),
+    [
+        (TABLE, [9.0, 0.5]),
+        pytest.param(TABLE | {"cost_scaling": "slack"}, [9.0, 0.5], marks=pytest.mark.slow),
+        pytest.param({"costs": "tree", "hierarchy": "tree"}, [2.0, 2.0], marks=pytest.mark.slow),
+    ],
+)
+def test_shards_train_with_costs_and_their_model_has_them(
+    database: Database,
+    submit: Callable[..., str],
+    hierarchy: Callable[..., str],
+    priced: dict[str, Any],
+    expected: list[float],
+) -> None:
+    hierarchy([("root", group) for group in "01234"] + [(str(i % 5), f"c{i}") for i in range(20)])
+    with pools(database, 2):
+        id = submit(solver="crammer_singer", shards=2, **priced)
+        run(id)
+    sharded, model = trained(database, id)
+    id = submit(model="alone", solver="crammer_singer", shards=None, **priced)
+    run(id)
+    alone, other, _ = published(database, id, "alone")
+    assert sharded.gap <= 1e-3
+    assert sharded.primal == pytest.approx(alone.primal, rel=2e-3)
+    assert model.costs is not None
+    assert other.costs is not None
+    pairs = [np.array([model.classes.index(label) for label in labels]) for labels in (("c0", "c3"), ("c1", "c0"))]
+    assert model.costs.between(*pairs).tolist() == other.costs.between(*pairs).tolist() == expected
 
 
 def test_shards_that_exchange_with_each_other_make_the_model_of_those_over_redis(

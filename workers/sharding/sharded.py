@@ -84,8 +84,9 @@ class Assembly:
         model = self._model
         assert model is not None
         if model.in_shards:
-            hashes = self.hashes | {"owner": write_array(self.folder / "owner.npy", self.owner)}
-            return model.seal(self.folder, hashes, to, lineage)
+            more = {"owner": self.owner, **model.cost_arrays()}
+            hashes = {name: write_array(self.folder / f"{name}.npy", array) for name, array in more.items()}
+            return model.seal(self.folder, self.hashes | hashes, to, lineage)
         sha256 = model.save(to, lineage)
         shutil.rmtree(self.folder)
         return sha256

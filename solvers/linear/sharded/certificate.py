@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from solvers.labels.costs import Costs, add_costs, cost_of, total_cost
 from solvers.linear.layouts import class_lists, hybrid_layout
 from solvers.linear.layouts.class_lists import Lists
 from solvers.linear.sharded.shard_weights import PARTS, ShardWeights
@@ -39,10 +40,15 @@ def certify(
     examples: Examples,
     weights: ShardWeights,
     pool: Coefficients,
+    costs: Costs | None,
+    answers: Costs | None,
     thread_pool: ThreadPool,
     exchange: Exchange,
 ) -> Bounds:
     """Rebuild the shard's weights from the dual variables and measure them with all others; two rounds.
+
+    ``costs`` are those among all classes, ``answers`` those of the shard's answers. With costs the largest loss is
+    measured at W itself, since at its multiples another class may violate most.
 
     Raises
     ------
@@ -62,7 +68,7 @@ def certify(
     losses, norms = (np.zeros((len(parts), shard.W.shape[1])) for parts in (stops, features))
     terms = scaling_search.blank(len(stops))
     up, low = np.full(n, -np.inf), np.full(n, np.inf)
-    args = (largest_loss, examples, shard, lists, pool, f_y)
+    args = (largest_loss, examples, shard, lists, pool, answers, f_y)
     thread_pool.run(
         [partial(_margins, *args, losses[p], terms[p], up, low, a, b) for p, (a, b) in enumerate(stops)]
         + [partial(_norms, shard.W, lists, norms[p], a, b) for p, (a, b) in enumerate(features)]
@@ -77,14 +83,20 @@ def certify(
         terms[:, scaling_search.ONE :] += noted_of_part
         np.maximum(up, up_of_part, out=up)
         np.minimum(low, low_of_part, out=low)
-    violation, weighted = _violations(largest_loss, examples, _sums(pool), 1.0 - f_y + up, 1.0 - f_y + low)
-    if largest_loss:
-        _note_worst(1.0 - f_y + up, np.where(rows.squares > 0, bounds, 0.0), terms)
-    else:
+    if costs is None:
+        up, low = 1.0 - f_y + up, 1.0 - f_y + low
+    used = _sums(y, pool, costs if costs is not None and costs.slack else None)
+    violation, weighted = _violations(largest_loss, examples, used, up, low)
+    if not largest_loss:
         weighted = float(loss.sum())
+    elif costs is None:
+        _note_worst(up, np.where(rows.squares > 0, bounds, 0.0), terms)
     half = 0.5 * float(norm.sum())
-    primal, scale = scaling_search.best_point(half, weighted, terms, scaling_search.ONE)
-    return Bounds(primal, float(_sums(pool).sum()) - half, scale, f_y, violation)
+    primal, scale = half + weighted, 1.0
+    if costs is None or not largest_loss:
+        primal, scale = scaling_search.best_point(half, weighted, terms, scaling_search.ONE)
+    linear = _sums(y, pool, None).sum() if costs is None or costs.slack else total_cost(costs, y, pool)
+    return Bounds(primal, float(linear) - half, scale, f_y, violation)
 
 
 def _violations(
@@ -139,6 +151,7 @@ def _margins(
     shard: Shard,
     lists: Lists | None,
     pool: Coefficients,
+    answers: Costs | None,
     f_y: Array,
     losses: Floats,
     terms: Floats,
@@ -147,20 +160,40 @@ def _margins(
     begin: int,
     end: int,
 ) -> None:
-    """Losses a class, also at multiples of W; the highest score that could still gain; the lowest of those held."""
-    rows, y, bounds, _ = examples
+    """Losses a class, also at multiples of W; the highest score that could still gain; the lowest of those held.
+
+    With costs both are of the violations of the margins instead; of the largest loss, these times their factors.
+    """
+    rows, labels, bounds, _ = examples
     k = shard.own.shape[0]
     f, found = np.empty(shard.W.shape[1], shard.W.dtype), np.empty(k, np.int32)
+    if answers is not None:
+        row = np.empty(k)
     for i in range(begin, end):
         if rows.squares[i] == 0.0:
             continue
         hybrid_layout.score(rows, i, shard.W, lists, f)
-        own, bound = shard.local[y[i]], bounds[i]
+        own, bound = shard.local[labels[i]], bounds[i]
         if own >= 0:
             f[own] = -np.inf
         f[k:] = -np.inf
         base = 1.0 - np.float64(f_y[i])
-        if not largest_loss:
+        if answers is not None:
+            row[:] = 0.0
+            add_costs(answers, labels[i], 0.0, row)
+            for c in range(k):
+                if c == own:
+                    continue
+                margin, weight = row[c], 1.0
+                if answers.slack:
+                    margin, weight = 1.0, row[c]
+                pull = np.float64(f[c]) - np.float64(f_y[i])
+                g = margin + pull
+                if not largest_loss and weight * g > 0.0:
+                    losses[c] += bound * weight * g
+                    note(margin, pull, bound * weight, terms)
+                f[c] = weight * g if largest_loss else g if weight > 0.0 else -np.inf
+        elif not largest_loss:
             # a little below the margin, as the level is rounded
             for t in range(above(f, k, -base - 1e-6 * (1.0 + abs(base)), found, k)):
                 c = found[t]
@@ -172,7 +205,10 @@ def _margins(
             c = shard.local[pool.classes[t]]
             if c >= 0:
                 low[i] = min(low[i], np.float64(f[c]))
-                if not largest_loss and -pool.values[t] >= bound:
+                most = bound
+                if answers is not None and answers.slack:
+                    most *= row[c]
+                if not largest_loss and -pool.values[t] >= most:
                     f[c] = -np.inf
         up[i] = largest(f)
 
@@ -200,9 +236,13 @@ def _norms(W: Array, lists: Lists | None, norms: Floats, begin: int, end: int) -
 
 
 @njit(cache=True, nogil=True)
-def _sums(pool: Coefficients) -> Floats:
+def _sums(y: Ints32, pool: Coefficients, costs: Costs | None) -> Floats:
+    """The sum of each example's dual variables, or of what they are of their costs."""
     sums = np.zeros(pool.start.shape[0])
     for i in range(pool.start.shape[0]):
         for t in range(pool.start[i] + 1, pool.start[i] + pool.length[i]):
-            sums[i] -= pool.values[t]
+            if costs is None:
+                sums[i] -= pool.values[t]
+            else:
+                sums[i] -= pool.values[t] / cost_of(costs, y[i], pool.classes[t])
     return sums

@@ -7,6 +7,7 @@ the same time without a message, each step exact on its part of the variables; w
 import numpy as np
 from numba import njit
 
+from solvers.labels.costs import Costs, cost_of
 from solvers.linear.sharded.shard_weights import ShardWeights
 from solvers.linear.sharded.task import Shard
 from solvers.linear.steps import joint
@@ -24,11 +25,15 @@ def visit(
     y: Ints32,
     bounds: Floats,
     weights: ShardWeights,
+    costs: Costs | None,
+    own_costs: Costs | None,
     pool: Coefficients,
     order: Ints32,
     gains: Floats32,
 ) -> tuple[Arrays, float]:
     """Exact block steps on the examples of order, all of the shard's classes; its weights and gains change.
+
+    ``own_costs`` are the costs among the shard's classes, by their columns.
 
     Returns
     -------
@@ -40,13 +45,13 @@ def visit(
     shard, lists = weights.shard, weights.lists
     n, n_own = len(y), len(shard.own)
     own, other_bounds = coefficients.empty(n, int(pool.length[order].sum()) + n_own), bounds.copy()
-    _take(pool, shard, order, largest_loss, own, other_bounds)
+    _take(pool, shard, order, largest_loss, costs, own, other_bounds)
     task = Task(rows, shard.local[y], other_bounds, n_own)
     progress = Progress(np.zeros(n, np.uint8), gains, np.zeros(1, STATISTICS))
     at = 0
     while at < len(order):
         visits = Visits(order, at, len(order), False, 0)
-        at = joint.visit(task, visits, largest_loss, shard.W, lists, own, progress, None)
+        at = joint.visit(task, visits, largest_loss, shard.W, lists, own, progress, own_costs)
         if at < len(order):
             lists = weights.with_capacity()
     lengths, classes, values = _lists(pool, shard, order, own)
@@ -100,7 +105,10 @@ def _lists_own(pool: Coefficients, shard: Shard, examples: Ints32) -> Bools:
 
 
 @njit(cache=True, nogil=True)
-def _take(pool: Coefficients, shard: Shard, order: Ints32, shared: bool, own: Coefficients, bounds: Floats) -> None:
+def _take(
+    pool: Coefficients, shard: Shard, order: Ints32, shared: bool, costs: Costs | None, own: Coefficients,
+    bounds: Floats
+) -> None:  # fmt: skip
     """Copy the shard's part of the lists, by its columns; where variables share a bound, what others hold is off it."""
     for e in range(order.shape[0]):
         i = order[e]
@@ -112,7 +120,10 @@ def _take(pool: Coefficients, shard: Shard, order: Ints32, shared: bool, own: Co
                 total -= pool.values[t]
                 n += 1
             elif shared:
-                bounds[i] += pool.values[t]
+                used = -pool.values[t]
+                if costs is not None and costs.slack:
+                    used /= cost_of(costs, pool.classes[pool.start[i]], pool.classes[t])
+                bounds[i] -= used
         own.classes[begin], own.values[begin] = shard.local[pool.classes[pool.start[i]]], total
         own.start[i], own.length[i], own.capacity[i] = begin, n, n
         own.used[0] += n

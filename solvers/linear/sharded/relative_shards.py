@@ -1,12 +1,14 @@
 """Shards of the machines with relative margins, which exchange the scores of few classes of each example."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from solvers.core.base import State, Step
 from solvers.core.dual_variables import filled, share
+from solvers.core.model import Model
 from solvers.core.problem import Problem
 from solvers.linear.driver.params import precision
 from solvers.linear.layouts import hybrid_layout
@@ -33,9 +35,10 @@ class RelativeShards(LinearShards):
     def plan(self, problem: Problem) -> Plan:
         """How a shard trains."""
         params, zero = self.solver.params, self.solver.loss.at_zero(problem.n_classes)
+        costs = self.solver.costs_among(problem.classes, problem.taxonomy)
         return Plan(
             params.C, params.tol, params.max_epochs, precision(params), self.solver.seed, zero,
-            largest_loss=self.solver.largest_loss, memory_mb=params.memory_mb,
+            largest_loss=self.solver.largest_loss, memory_mb=params.memory_mb, costs=costs,
         )  # fmt: skip
 
     def split(self, state: State) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -75,6 +78,11 @@ class RelativeShards(LinearShards):
         W = np.ascontiguousarray(state["W"][np.ix_(ascending, np.arange(len(own)))])
         W *= W.dtype.type(state["scale"][0])
         return Part(features[ascending], own, W, self.solver.params.bias, duals)
+
+    def assembled(self, problem: Problem, owner: Ints32, arrays: Arrays, reports: Sequence[Mapping[str, Any]]) -> Model:
+        model = super().assembled(problem, owner, arrays, reports)
+        model.costs = self.solver.params.costs_of(problem)
+        return model
 
     def _weights(self, prepared: Problem, state: State, own: Ints32) -> dict[str, Array]:
         """The arrays of the weights that the dual variables of a state make."""

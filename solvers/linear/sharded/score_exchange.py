@@ -12,6 +12,7 @@ import numpy as np
 
 from solvers.core.base import State
 from solvers.core.problem import Problem
+from solvers.labels.costs import total_cost
 from solvers.linear.driver.ascent import FIRST_CANDIDATES, LIVE_SHARE, WORTH, most_inner_passes
 from solvers.linear.sharded import inner_pass
 from solvers.linear.sharded.batches.walk import BatchWalk, largest_batch
@@ -37,7 +38,9 @@ class ScoreTraining(RelativeTraining):
         n = problem.n_samples
         super().__init__(problem, plan, exchange, thread_pool, 8 * n + largest_batch(plan) * (plan.width + 1))
         shared = (self.examples, self.weights, self.duals, self.unchanged, self.statistics)
-        self.batches = BatchWalk(plan, *shared, exchange, thread_pool)
+        self.batches = BatchWalk(plan, *shared, self.answers, exchange, thread_pool)
+        # among the shard's classes
+        self.costs = None if plan.costs is None else plan.costs.among(self.shard.own)
         self.batches.schedule.certified_share = FIRST_SHARE
         owned = self.shard.local[problem.y] >= 0
         self.mine = np.flatnonzero(owned & (self.examples.rows.squares > 0)).astype(np.int32)
@@ -78,11 +81,16 @@ class ScoreTraining(RelativeTraining):
     def _estimated_gap(self) -> float:
         """The relative gap that the pass has measured at its visits; every shard estimates the same, without a word.
 
-        Of weights made from dual variables alpha, ``|W|^2 = sum alpha - sum alpha g``, and the last sum is the losses
-        less the gap.
+        Of weights made from dual variables alpha, ``|W|^2 = sum alpha - sum alpha g``, each alpha of the first sum
+        times its margin, and the last sum is the losses less the gap.
         """
         gap, loss, _ = self.statistics[0].tolist()
-        return min(1.0, 2.0 * gap / (self.duals.total() + gap + loss)) if gap > 0.0 else 0.0
+        if gap <= 0.0:
+            return 0.0
+        costs, linear = self.plan.costs, self.duals.total()
+        if costs is not None and not costs.slack:
+            linear = float(total_cost(costs, self.examples.y, self.duals.pool))
+        return float(min(1.0, 2.0 * gap / (linear + gap + loss)))
 
     def _certify(self) -> tuple[float, float, Floats]:
         found = self._measure()
@@ -119,7 +127,7 @@ class ScoreTraining(RelativeTraining):
         batches.walk(crossing, self.plan.width, full=False)
         order = inner_pass.worthwhile(self.duals.pool, self.shard, batches.gains, threshold, self.mine)
         order = np.random.default_rng([*draw, self.exchange.rank]).permutation(order)
-        fixed = (self.plan.largest_loss, rows, y, bounds, self.weights)
+        fixed = (self.plan.largest_loss, rows, y, bounds, self.weights, self.plan.costs, self.costs)
         changed, gain = inner_pass.visit(*fixed, self.duals.pool, order, batches.gains)
         measured = np.array([gain, float(costs[order].sum()), len(order)])
         parts = gather(self.exchange, [*changed, measured])

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from solvers.labels.costs import Costs
 from solvers.numerics import coefficients
 from solvers.numerics.array_types import Array, Floats, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients
@@ -142,6 +143,8 @@ class Plan(NamedTuple):
         Candidates of an example beside the held classes, at most.
     memory_mb : int, optional
         The megabytes that the weights of a shard may take; None: those that its machine has.
+    costs : Costs, optional
+        Among all classes: the margins of the answers, or with ``slack`` the factors of their losses.
     """
 
     C: float
@@ -155,6 +158,7 @@ class Plan(NamedTuple):
     inner_passes: bool = True
     width: int = 128
     memory_mb: int | None = None
+    costs: Costs | None = None
 
 
 class Examples(NamedTuple):

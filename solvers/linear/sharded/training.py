@@ -73,7 +73,12 @@ class ShardTraining(ABC):
         rows = self.examples.rows
         self.filled = np.flatnonzero(rows.squares > 0).astype(np.int32)
         self.lengths = np.diff(rows.indptr).astype(np.float64)
-        self.constant = float(self.examples.bounds[rows.squares == 0].sum()) * plan.loss_at_zero
+        empty = rows.squares == 0
+        if plan.costs is None:
+            self.constant = float(self.examples.bounds[empty].sum()) * plan.loss_at_zero
+        else:
+            at_zero = plan.costs.at_zero(problem.y[empty], largest=plan.largest_loss)
+            self.constant = float(self.examples.bounds[empty] @ at_zero)
         self.progress, self.scale = Progress(), 1.0
         self.statistics, self.unreported, self.square = blank_statistics(), blank_statistics(), 0.0
         self.unchanged, self.order = np.zeros(problem.n_samples, np.uint8), np.empty(0, np.int32)
@@ -199,6 +204,8 @@ class RelativeTraining(ShardTraining):
     ) -> None:
         super().__init__(problem, plan, exchange, thread_pool)
         self.duals = DualLists(problem.n_samples, n_entries)
+        # of the shard's answers to all examples
+        self.answers = None if plan.costs is None else plan.costs.of_answers(self.shard.own)
 
     def restore(self, state: State) -> None:
         self.duals.restore(state)
@@ -219,9 +226,9 @@ class RelativeTraining(ShardTraining):
         return found.primal, found.dual, self.examples.bounds * found.violation
 
     def _measure(self) -> Bounds:
-        found = certify(
-            self.plan.largest_loss, self.examples, self.weights, self.duals.pool, self.thread_pool, self.exchange
-        )
+        measured = self.examples, self.weights, self.duals.pool
+        costs = self.plan.costs, self.answers
+        found = certify(self.plan.largest_loss, *measured, *costs, self.thread_pool, self.exchange)
         self.scale = found.scale
         return found
 

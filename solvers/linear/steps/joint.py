@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from solvers.labels.costs import Costs, add_costs, cost_of
+from solvers.labels.costs import Costs, add_costs, cost_of, costs_of
 from solvers.linear.layouts import class_lists, hybrid_layout
 from solvers.linear.layouts.class_lists import Lists
 from solvers.linear.steps import slack_step
@@ -83,8 +83,9 @@ def visit(
             f_y = np.float64(f[y])
             f[y] = -np.inf
             if costs is not None and costs.slack:
+                costs_of(costs, y, row)
                 n, loss, held = slack_step.candidates(
-                    costs, y, f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old, weights, row
+                    row, f, f_y, C, K, S0, m, n_classes, most, largest_loss, classes, b, old, weights
                 )
                 violation = slack_step.violation_of(b, weights, old, n, S0, K, C, largest_loss)
             else:

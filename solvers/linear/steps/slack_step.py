@@ -9,7 +9,7 @@ bounds ``sum_c alpha_c / l_c <= C``, and the optimum is ``(b_c - S - mu / l_c)_+
 import numpy as np
 from numba import njit
 
-from solvers.labels.costs import Costs, cost_of, costs_of
+from solvers.labels.costs import Costs, cost_of
 from solvers.numerics.array_types import Array, Floats, Ints32
 from solvers.numerics.block_roots import boxes_root, weighted_simplex_root
 from solvers.numerics.simd import largest
@@ -26,20 +26,18 @@ def _root(b: Floats, weights: Floats, n: int, C: float, S0: float, largest_loss:
 
 @njit(cache=True, nogil=True)
 def candidates(
-    costs: Costs, y: int, f: Array, f_y: float, C: float, K: float, S0: float, m: int, n_classes: int, most: int,
-    largest_loss: bool, classes: Ints32, b: Floats, old: Floats, weights: Floats, row: Floats
+    row: Floats, f: Array, f_y: float, C: float, K: float, S0: float, m: int, n_classes: int, most: int,
+    largest_loss: bool, classes: Ints32, b: Floats, old: Floats, weights: Floats
 ) -> tuple[int, float, float]:  # fmt: skip
     """As :func:`solvers.linear.steps.block_step.candidates`; ``weights`` become the costs of those that are found.
 
     A class joins whose variable is positive at the optimum over those found so far; the optimum that none would join is
-    that over all. ``row`` is overwritten.
+    that over all. ``row`` has the costs of all classes.
     """
-    costs_of(costs, y, row)
     loss, held = 0.0, 0.0
     for c in range(n_classes):
-        if c != y:
-            value = row[c] * max(1.0 - f_y + f[c], 0.0)
-            loss = max(loss, value) if largest_loss else loss + value
+        value = row[c] * max(1.0 - f_y + f[c], 0.0)
+        loss = max(loss, value) if largest_loss else loss + value
     for c in range(n_classes, f.shape[0]):
         f[c] = -np.inf
     for t in range(m):
@@ -72,6 +70,53 @@ def candidates(
         if n == before:
             break
     return n, loss, held
+
+
+@njit(cache=True, nogil=True)
+def exceeding(
+    row: Floats, f: Array, f_y: float, C: float, K: float, S0: float, m: int, n: int, n_classes: int,
+    largest_loss: bool, classes: Ints32, b: Floats, weights: Floats
+) -> int:  # fmt: skip
+    """Behind the m first of ``classes``, all that may be positive where other classes take part, too; how many.
+
+    The n first of ``classes`` are those that :func:`candidates` has found, at most n_classes; f is -inf there. Whatever
+    else takes part, S is at least the sum of the variables of any of these, and their weighted sum within the bound.
+    Linear in S and mu over those that are positive now, both bound ``S + mu / l`` from below for every cost l.
+    """
+    S, mu = _root(b, weights, n, C, S0, largest_loss)
+    free, U, Q, B, V = 1, 0.0, 0.0, 0.0, 0.0
+    for t in range(n):
+        if weights[t] > 0.0 and b[t] > S + mu / weights[t]:
+            u = 1.0 / weights[t]
+            free, U, Q, B, V = free + 1, U + u, Q + u * u, B + b[t], V + b[t] * u
+    kept = m
+    for t in range(m, n):
+        # found one after the other: the first ones may be zero by now
+        if not largest_loss and b[t] <= S:
+            continue
+        classes[kept] = classes[t]
+        kept += 1
+    if not largest_loss:
+        return kept
+    for c in range(n_classes):
+        b_c = (1.0 - f_y + f[c]) / K + S0
+        if row[c] > 0.0 and b_c > 0.0 and b_c > _least(1.0 / row[c], free, U, Q, B, V - C) - 1e-7 * b_c:
+            classes[kept] = c
+            kept += 1
+    return kept
+
+
+@njit(inline="always")
+def _least(u: float, free: int, U: float, Q: float, B: float, D: float) -> float:
+    """The least S + mu u over S, mu >= 0 with ``free S + U mu >= B`` and ``U S + Q mu >= D``."""
+    if U == 0.0:
+        return 0.0
+    least = max(B * min(1.0 / free, u / U), D * min(1.0 / U, u / Q), 0.0)
+    determinant = free * Q - U * U
+    first, second = Q - U * u, free * u - U
+    if determinant > 0.0 and first >= 0.0 and second >= 0.0:
+        least = max(least, (first * B + second * D) / determinant)
+    return least
 
 
 @njit(cache=True, nogil=True)

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from solvers.labels.costs import Costs, add_costs, cost_of
 from solvers.linear.layouts import class_lists
 from solvers.linear.layouts.class_lists import Lists
 from solvers.linear.sharded.task import Shard
+from solvers.linear.steps import slack_step
 from solvers.linear.steps.block_step import root
 from solvers.numerics.array_types import Array, Bytes, Floats, Ints, Ints32
 from solvers.numerics.best import kth_smallest
@@ -72,12 +74,16 @@ def prepare(
     lists: Lists | None,
     pool: Coefficients,
     seen: Floats,
+    costs: Costs | None,
     batch: Batch,
     width: int,
     begin: int,
     end: int,
 ) -> None:
     """Scores of the shard's classes and its candidates, for examples begin to end of the batch.
+
+    With ``costs`` of the shard's answers these decide about the candidates: what an answer costs more than 1 is added
+    to its score, or its loss multiplied. What is published are the scores alone.
 
     A candidate is a class whose variable is zero and may become positive. What a shard knows of an example, its own
     classes and the f_y last seen, bounds the root of the block step from below, so that it finds few too many. Of
@@ -88,7 +94,9 @@ def prepare(
     first, of_own, held, counts = batch.first, batch.f_y, batch.held, batch.counts
     start, listed, values = pool.start, pool.classes, pool.values
     f, found, b = np.zeros(W.shape[1], W.dtype), np.empty(k, np.int32), np.empty(k + PARTS)
-    tops = np.empty(PARTS, W.dtype)
+    tops, raw = np.empty(PARTS, W.dtype), f
+    if costs is not None:
+        raw, row, weights, old = np.empty(W.shape[1], W.dtype), np.empty(W.shape[1]), np.empty(k), np.empty(k)
     if lists is not None:
         middle, n_hot, w_start, w_length, w_cells = lists.middle, W.shape[0], lists.start, lists.length, lists.cells
     for e in range(begin, end):
@@ -113,6 +121,15 @@ def prepare(
             f[own] = -np.inf
         for c in range(k, f.shape[0]):
             f[c] = -np.inf
+        if costs is not None:
+            raw[:] = f
+            row[:] = 0.0
+            if costs.slack:
+                add_costs(costs, y[i], 0.0, row)
+                if own >= 0:
+                    row[own] = 0.0
+            else:
+                add_costs(costs, y[i], 1.0, f)
         at, m, S0 = start[i] + 1, 0, 0.0
         n_held = first[e + 1] - first[e]
         for t in range(n_held):
@@ -120,13 +137,27 @@ def prepare(
         for t in range(n_held):
             c = local[listed[at + t]]
             if c >= 0:
-                held[first[e] + t] = f[c]
+                held[first[e] + t] = raw[c]
                 b[m] = (1.0 - f_y + f[c]) / K - values[at + t] + S0
-                f[c] = -np.inf
+                if costs is not None and costs.slack:
+                    found[m], old[m] = c, -values[at + t]
+                else:
+                    f[c] = -np.inf
                 m += 1
-        n = _candidates(f, k, f_y, C, K, S0, m, width, largest_loss, b, found, tops)
+        if costs is not None and costs.slack:
+            n, _, _ = slack_step.candidates(
+                row, f, f_y, C, K, S0, m, k, k, largest_loss, found, b, old, weights
+            )  # fmt: skip
+            n = slack_step.exceeding(row, f, f_y, C, K, S0, m, n, k, largest_loss, found, b, weights) - m
+            for t in range(n):
+                c = found[m + t]
+                found[t], f[c] = c, row[c] * (1.0 - f_y + raw[c])
+            if n > width:
+                n = highest(f, found, n, width)
+        else:
+            n = _candidates(f, k, f_y, C, K, S0, m, width, largest_loss, b, found, tops)
         for t in range(n):
-            batch.classes[e, t], batch.scores[e, t] = own_classes[found[t]], f[found[t]]
+            batch.classes[e, t], batch.scores[e, t] = own_classes[found[t]], raw[found[t]]
         counts[e] = n
 
 
@@ -281,12 +312,14 @@ def pack(batch: Batch, y: Ints32, shard: Shard, pool: Coefficients, cross: float
     return [np.array([cross]), batch.counts[:n].astype(np.uint8), classes, scores, own[:n_own]]
 
 
-def unpack(parts: Sequence[Arrays], batch: Batch, y: Ints32, owner: Ints32, pool: Coefficients, width: int) -> None:
+def unpack(
+    parts: Sequence[Arrays], batch: Batch, y: Ints32, owner: Ints32, pool: Coefficients, width: int, costs: Costs | None
+) -> None:
     """Fill the batch from all shards' parts; ``owner[c]`` is the rank of the shard that owns class c."""
     counts, classes, scores, own = (np.concatenate([part[t] for part in parts]) for t in range(1, 5))
     starts, own_starts = (np.cumsum([0, *(len(part[t]) for part in parts[:-1])]) for t in (2, 4))
     counts, classes = counts.reshape(len(parts), -1), classes.astype(np.int32)
-    _unpack(batch, y, owner, pool, counts, starts, classes, scores, own_starts, own, width)
+    _unpack(batch, y, owner, pool, counts, starts, classes, scores, own_starts, own, width, costs)
 
 
 @njit(cache=True, nogil=True)
@@ -320,8 +353,12 @@ def _unpack(
     own_starts: Ints,
     own: Array,
     width: int,
+    costs: Costs | None,
 ) -> None:
-    """Scores of true and listed classes; candidates of all shards, by rising class, and of too many the highest."""
+    """Scores of true and listed classes; candidates of all shards, by rising class, and of too many the highest.
+
+    With costs the highest are those that violate their margins most.
+    """
     room = counts.shape[0] * batch.classes.shape[1]
     c, f, found = np.empty(room, np.int32), np.empty(room, scores.dtype), np.empty(room, np.int32)
     for e in range(batch.examples.shape[0]):
@@ -348,7 +385,13 @@ def _unpack(
         for t in range(n):
             found[t] = t
         if n > width:
-            n = highest(f, found, n, width)
+            keys = f
+            if costs is not None:
+                keys = np.empty(n, f.dtype)
+                for t in range(n):
+                    cost = cost_of(costs, y[i], c[t])
+                    keys[t] = cost * (1.0 - batch.f_y[e] + f[t]) if costs.slack else cost + f[t]
+            n = highest(keys, found, n, width)
         for t in range(n):
             batch.classes[e, t], batch.scores[e, t] = c[found[t]], f[found[t]]
         batch.counts[e] = n

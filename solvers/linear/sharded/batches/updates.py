@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from solvers.labels.costs import Costs, cost_of
 from solvers.linear.sharded.batches.batch import Batch
 from solvers.linear.sharded.task import Shard
-from solvers.linear.steps import block_step
+from solvers.linear.steps import block_step, slack_step
 from solvers.linear.steps.block_step import NEGLIGIBLE
 from solvers.numerics.array_types import Array, Floats, Floats32, Ints, Ints32
 from solvers.numerics.coefficients import Coefficients, put
@@ -26,27 +27,36 @@ from solvers.numerics.simd import prefetch
 
 @njit(cache=True, nogil=True)
 def solve(
-    b: Floats, old: Floats, new: Floats, n: int, C: float, S0: float, K: float, largest_loss: bool, statistics: Array
-) -> None:
+    b: Floats, old: Floats, new: Floats, n: int, C: float, S0: float, K: float, largest_loss: bool, statistics: Array,
+    weights: Floats | None
+) -> None:  # fmt: skip
     """New values of the first n variables; ``statistics[0]`` gathers gap, loss and violation at the old ones.
 
     The notation is that of :mod:`solvers.linear.steps.block_step`: ``b_c = g_c / K + old_c + S0``, ``S0 = sum old``.
+    ``weights`` multiply the losses (:mod:`solvers.linear.steps.slack_step`).
     """
     found = statistics[0]
     worst, held = 0.0, 0.0
     for t in range(n):
         g = (b[t] - old[t] - S0) * K
+        loss = max(g, 0.0)
+        if weights is not None:
+            loss *= weights[t]
         if largest_loss:
-            worst = max(worst, g)
+            worst = max(worst, loss)
             held += old[t] * g
         else:
-            found.gap += C * max(g, 0.0) - old[t] * g
-            found.loss += C * max(g, 0.0)
+            found.gap += C * loss - old[t] * g
+            found.loss += C * loss
     if largest_loss:
         found.gap += C * worst - held
         found.loss += C * worst
-    found.violation = max(found.violation, block_step.violation_of(b, old, n, S0, K, C, largest_loss))
-    block_step.solve(b, n, C, S0, largest_loss, new)
+    if weights is None:
+        found.violation = max(found.violation, block_step.violation_of(b, old, n, S0, K, C, largest_loss))
+        block_step.solve(b, n, C, S0, largest_loss, new)
+    else:
+        found.violation = max(found.violation, slack_step.violation_of(b, weights, old, n, S0, K, C, largest_loss))
+        slack_step.solve(b, weights, n, C, S0, largest_loss, new)
 
 
 # of the sums of updates
@@ -97,6 +107,7 @@ def find(
     squares: Floats,
     y: Ints32,
     bounds: Floats,
+    costs: Costs | None,
     batch: Batch,
     pool: Coefficients,
     updates: BatchUpdates,
@@ -110,6 +121,8 @@ def find(
         room = max(room, batch.first[e + 1] - batch.first[e] + batch.counts[e])
     classes = np.empty(room, np.int32)
     b, old, new = np.empty(room), np.empty(room), np.empty(room)
+    if costs is not None:
+        margins, weights = np.ones(room), np.empty(room)
     updates.sums[:] = 0.0
     used = listed = 0
     for e in range(batch.examples.shape[0]):
@@ -126,15 +139,25 @@ def find(
             classes[t], old[t] = batch.classes[e, t - m], 0.0
         for t in range(n):
             f_c = np.float64(batch.held[batch.first[e] + t] if t < m else batch.scores[e, t - m])
-            b[t] = (1.0 - f_y + f_c) / K + old[t] + S0
-        solve(b, old, new, n, bound, S0, K, largest_loss, statistics)
+            margin = 1.0
+            if costs is not None:
+                weights[t] = cost_of(costs, y[i], classes[t])
+                margin = margins[t] = 1.0 if costs.slack else weights[t]
+            b[t] = (margin - f_y + f_c) / K + old[t] + S0
+        if costs is not None and costs.slack:
+            solve(b, old, new, n, bound, S0, K, largest_loss, statistics, weights)
+        else:
+            solve(b, old, new, n, bound, S0, K, largest_loss, statistics, None)
 
         begun, gain, linear, square = used, 0.0, 0.0, 0.0
         for t in range(n):
             change = new[t] - old[t]
             if abs(change) > NEGLIGIBLE * max(new[t], old[t]):
                 g = (b[t] - old[t] - S0) * K
-                updates.classes[used], updates.values[used], updates.stale[used] = classes[t], -change, g - 1.0 + f_y
+                margin = 1.0
+                if costs is not None:
+                    margin = margins[t]
+                updates.classes[used], updates.values[used], updates.stale[used] = classes[t], -change, g - margin + f_y
                 used += 1
                 gain += change
                 linear += change * g

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.labels.costs import Costs
 from solvers.linear.sharded.batches import list_batches
 from solvers.linear.sharded.batches.batch import (
     Batch,
@@ -74,6 +75,8 @@ class BatchWalk:
         What each example's last visit has gained.
     unchanged, statistics
         Those of the training: visits with all classes count in them.
+    answers : Costs, optional
+        Of the shard's answers (:meth:`Costs.of_answers`).
     """
 
     def __init__(
@@ -84,11 +87,13 @@ class BatchWalk:
         duals: DualLists,
         unchanged: Bytes,
         statistics: NDArray[np.void],
+        answers: Costs | None,
         exchange: Exchange,
         thread_pool: ThreadPool,
     ) -> None:
         self.plan, self.examples, self.weights, self.duals = plan, examples, weights, duals
-        self.unchanged, self.statistics, self.exchange, self.thread_pool = unchanged, statistics, exchange, thread_pool
+        self.unchanged, self.statistics, self.answers = unchanged, statistics, answers
+        self.exchange, self.thread_pool = exchange, thread_pool
         n, first = len(unchanged), plan.batch or FIRST_BATCH
         self.schedule = Schedule(float(first), float(first))
         self.seen, self.gains = np.zeros(n), np.zeros(n, np.float32)
@@ -146,7 +151,7 @@ class BatchWalk:
         for batch, _ in parts:
             work: Callable[[int, int], None] = partial(prepare_listed, rows, shard, pool, batch)
             if full:
-                fixed = (self.plan.largest_loss, rows, y, bounds, shard, lists, pool, self.seen)
+                fixed = (self.plan.largest_loss, rows, y, bounds, shard, lists, pool, self.seen, self.answers)
                 work = partial(prepare, *fixed, batch, width)
             elif lists is not None:
                 work = partial(list_batches.prepare_listed, rows, shard, lists, pool, batch)
@@ -160,11 +165,13 @@ class BatchWalk:
         """The part with its updates, found from what all shards have reported of it."""
         (batch, updates), pool = part, self.duals.pool
         rows, y, bounds, owner = self.examples
-        unpack(reported, batch, y, owner, pool, width)
+        costs = self.plan.costs
+        unpack(reported, batch, y, owner, pool, width, costs)
         n = len(batch.examples)
         updates = with_capacity(updates, int(batch.first[n] + batch.counts[:n].sum()) + n)
         statistics = self.statistics if full else blank_statistics()
-        find(self.plan.largest_loss, rows.squares, y, bounds, batch, pool, updates, self.seen, self.gains, statistics)
+        fixed = (self.plan.largest_loss, rows.squares, y, bounds, costs)
+        find(*fixed, batch, pool, updates, self.seen, self.gains, statistics)
         if full:
             examples, moved = batch.examples, np.diff(updates.first[: n + 1]) > 0
             self.unchanged[examples] = np.where(moved, 0, np.minimum(self.unchanged[examples], 254) + 1)

@@ -260,7 +260,7 @@ def test_candidates_are_few_and_have_every_class_that_a_step_of_all_moves(larges
         shard = Shard(own, local, weights(d, len(own), np.dtype(np.float64)))
         shard.W[:, : len(own)] = W[:, own]
         batch = with_examples(empty_batch(len(examples), k, np.dtype(np.float64)), pool, examples)
-        prepare(largest_loss, rows, problem.y, bounds, shard, None, pool, seen, batch, k, 0, len(examples))
+        prepare(largest_loss, rows, problem.y, bounds, shard, None, pool, seen, None, batch, k, 0, len(examples))
         for e, i in enumerate(examples):
             offered[i, batch.classes[e, : batch.counts[e]]] = True
     needed = np.zeros((n, k), bool)
@@ -271,7 +271,7 @@ def test_candidates_are_few_and_have_every_class_that_a_step_of_all_moves(larges
         others = np.flatnonzero(np.arange(k) != problem.y[i])
         b = ((1.0 - seen[i] + scores[i]) / rows.squares[i] + old + old.sum())[others]
         new = np.zeros(k - 1)
-        solve(b, old[others], new, k - 1, 0.7, old.sum(), rows.squares[i], largest_loss, blank_statistics())
+        solve(b, old[others], new, k - 1, 0.7, old.sum(), rows.squares[i], largest_loss, blank_statistics(), None)
         needed[i, others] = (new > 1e-9) & (old[others] == 0.0)
     assert needed.sum() > 100
     assert not (needed & ~offered).any()

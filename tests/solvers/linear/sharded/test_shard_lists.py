@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import training
-from gangs import in_shards
+from gangs import in_shards, model_of
 
 import solvers.linear.layouts.hybrid_layout
 import solvers.linear.sharded.training
@@ -83,15 +83,6 @@ def assert_alike(shards: Any, references: Any) -> None:
             for key in reference.keys() - {"W"}:
                 if not key.startswith("list_"):
                     np.testing.assert_array_equal(state[key], reference[key], err_msg=key)
-
-
-def model_of(solver: Any, problem: Problem, shards: Any) -> Any:
-    """The model of the last steps, by the files of all shards."""
-    states = [steps[-1][1] for steps in shards]
-    parts = [shardable(solver).part(problem, state) for state in states]
-    arrays = {name: array for rank, part in enumerate(parts) for name, array in part.files(rank).items()}
-    owner = shardable(solver).partition(problem, len(shards))
-    return shardable(solver).assembled(problem, owner, arrays, [part.report() for part in parts])
 
 
 @trains
