@@ -335,6 +335,27 @@ def test_appended_rows_keep_their_ids_and_correct_the_rows_that_the_dataset_has(
     assert client.post("/api/v1/datasets/jobs/corrections", json=corrections).status_code == 202
 
 
+def test_appended_rows_of_a_table_have_its_texts_numbers_and_categories(client: TestClient) -> None:
+    """The values of the row, of which the last is missing, are kept beside the text."""
+    columns = {"text_columns": "title", "number_columns": "price", "category_columns": "brand", "missing": "keep"}
+    goods = [("red apple", "fruit"), ("green pear", "fruit"), ("deep pan", "kitchen"), ("sharp knife", "kitchen")] * 10
+    table = "".join(f"{title},{at}.5,acme,{label}\n" for at, (title, label) in enumerate(goods))
+    upload(client, "goods", f"title,price,brand,label\n{table}".encode(), "csv", **columns)
+    asked = {"solver": "auto", "params": {"candidates": [{"solver": "weston_watkins"}], "folds": 2}}
+    assert train(client, "goods", "m", **asked)["state"] == "succeeded"
+    upload(client, "new", b"title,price,brand\nsharp apple,2.25,acme\nred pan,,\n", "csv", unlabelled="true", **columns)
+    job = predicted(client, dataset="new", min_precision=0.9999)
+    client.post("/api/v1/reviews", json={"name": "q", "job": job, "sure_share": 1.0})
+    for row in (0, 1):
+        assert client.put(f"/api/v1/reviews/q/decisions/{row}", json={"label": "fruit"}).status_code == 200
+    id = client.post("/api/v1/reviews/q/append", json={}).json()["id"]
+    run(id)
+    assert client.get(f"/api/v1/jobs/{id}").json()["state"] == "succeeded"
+    rows = client.get("/api/v1/datasets/goods/rows", params={"offset": len(goods)}).json()["rows"]
+    assert [row["text"] for row in rows] == ["sharp apple", "red pan"]
+    assert [(row["record"]["price"], row["record"]["brand"]) for row in rows] == [(2.25, "acme"), (None, None)]
+
+
 def test_claimed_rows_are_given_back_by_the_person_who_has_them(queue: sessionmaker[Session]) -> None:
     assert claim(queue, "ann", count=3) == [59, 58, 57]
     with acting(queue, "bob") as session:
