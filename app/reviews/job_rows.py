@@ -85,11 +85,21 @@ def _chosen(sure: NDArray[np.bool_], request: ReviewRequest) -> NDArray[np.int64
 
 
 def _content(corpus: Corpus, row: int) -> Row:
+    record: Row = {}
+    if (
+        corpus.columns is not None
+        and len(corpus.columns.texts) > 1
+        and corpus.texts is not None
+        and corpus.texts.has_fields
+    ):
+        record |= zip(corpus.columns.texts, corpus.texts.fields(row), strict=True)
+    if corpus.kind == "table":
+        record |= corpus.record(row)
     return {
         "row": row,
         "row_id": None if corpus.ids is None else corpus.ids[row],
         "text": None if corpus.texts is None else corpus.texts[row],
-        "record": corpus.record(row) if corpus.kind == "table" else None,
+        "record": record or None,
     }
 
 

@@ -335,25 +335,36 @@ def test_appended_rows_keep_their_ids_and_correct_the_rows_that_the_dataset_has(
     assert client.post("/api/v1/datasets/jobs/corrections", json=corrections).status_code == 202
 
 
-def test_appended_rows_of_a_table_have_its_texts_numbers_and_categories(client: TestClient) -> None:
-    """The values of the row, of which the last is missing, are kept beside the text."""
-    columns = {"text_columns": "title", "number_columns": "price", "category_columns": "brand", "missing": "keep"}
+@pytest.mark.parametrize("kept", [{"number_columns": "price", "category_columns": "brand", "missing": "keep"}, {}])
+def test_appended_rows_of_a_table_have_all_its_columns(client: TestClient, kept: dict[str, Any]) -> None:
+    """Texts are apart, though people read them joined; missing values are missing. Other columns may be left out."""
+    columns = kept | {"text_columns": ["title", "body"]} | ({} if kept else {"ignore_columns": ["price", "brand"]})
     goods = [("red apple", "fruit"), ("green pear", "fruit"), ("deep pan", "kitchen"), ("sharp knife", "kitchen")] * 10
-    table = "".join(f"{title},{at}.5,acme,{label}\n" for at, (title, label) in enumerate(goods))
-    upload(client, "goods", f"title,price,brand,label\n{table}".encode(), "csv", **columns)
+    lines = [f"{at},{title},from a shop,{at}.5,acme,{label}\n" for at, (title, label) in enumerate(goods)]
+    upload(client, "goods", f"id,title,body,price,brand,label\n{''.join(lines)}".encode(), "csv", **columns)
     asked = {"solver": "auto", "params": {"candidates": [{"solver": "weston_watkins"}], "folds": 2}}
     assert train(client, "goods", "m", **asked)["state"] == "succeeded"
-    upload(client, "new", b"title,price,brand\nsharp apple,2.25,acme\nred pan,,\n", "csv", unlabelled="true", **columns)
+    new = f"id,title,body,price,brand\n90,sharp apple,half a pound,2.25,acme\n91,red pan,,,\n{lines[1]}"
+    new = new.replace(",fruit", "")
+    upload(client, "new", new.encode(), "csv", unlabelled="true", **columns)
     job = predicted(client, dataset="new", min_precision=0.9999)
     client.post("/api/v1/reviews", json={"name": "q", "job": job, "sure_share": 1.0})
-    for row in (0, 1):
-        assert client.put(f"/api/v1/reviews/q/decisions/{row}", json={"label": "fruit"}).status_code == 200
+    others = [{"price": 2.25, "brand": "acme"}, {"price": None, "brand": None}, {"price": 1.5, "brand": "acme"}]
+    shown = sorted(client.get("/api/v1/reviews/q/rows").json()["rows"], key=lambda row: row["row"])
+    assert [row["record"] for row in shown] == (others if kept else [None] * 3)
+    for row in shown:
+        at = f"/api/v1/reviews/q/decisions/{row['row']}"
+        assert client.put(at, json={"label": "kitchen"}).status_code == 200
     id = client.post("/api/v1/reviews/q/append", json={}).json()["id"]
     run(id)
-    assert client.get(f"/api/v1/jobs/{id}").json()["state"] == "succeeded"
+    result = client.get(f"/api/v1/jobs/{id}").json()["result"]
+    assert result["warning"].startswith("1 row was in the dataset already, with the same id and content")
     rows = client.get("/api/v1/datasets/goods/rows", params={"offset": len(goods)}).json()["rows"]
-    assert [row["text"] for row in rows] == ["sharp apple", "red pan"]
-    assert [(row["record"]["price"], row["record"]["brand"]) for row in rows] == [(2.25, "acme"), (None, None)]
+    texts = [{"title": "sharp apple", "body": "half a pound"}, {"title": "red pan", "body": ""}]
+    assert [row["record"] for row in rows] == [
+        each | (other if kept else {}) for each, other in zip(texts, others[:2], strict=True)
+    ]
+    assert client.get("/api/v1/datasets/goods/rows", params={"offset": 1}).json()["rows"][0]["label"] == "kitchen"
 
 
 def test_claimed_rows_are_given_back_by_the_person_who_has_them(queue: sessionmaker[Session]) -> None:
