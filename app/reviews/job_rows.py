@@ -17,6 +17,8 @@ from app.store.corpus import Corpus, open_corpus
 from app.store.files import files
 
 MOST_ROWS = 100_000
+# of a row whose columns are all numbers; rows with more have no content in a queue
+MOST_NUMBERS = 1000
 _OF_ONE = ("label", "name", "probability")
 _OF_SETS = ("labels", "names", "probabilities", "scores")
 _OF_OTHERS = ("alternatives", "alternative_names", "alternative_probabilities", "alternative_scores")
@@ -95,6 +97,8 @@ def _content(corpus: Corpus, row: int) -> Row:
         record |= zip(corpus.columns.texts, corpus.texts.fields(row), strict=True)
     if corpus.kind == "table":
         record |= corpus.record(row)
+    elif corpus.kind == "sparse" and len(names := corpus.feature_names or ()) <= MOST_NUMBERS:
+        record |= dict.fromkeys(names, 0.0) | {names[at]: value for at, value in corpus.features(row)}
     return {
         "row": row,
         "row_id": None if corpus.ids is None else corpus.ids[row],

@@ -367,6 +367,22 @@ def test_appended_rows_of_a_table_have_all_its_columns(client: TestClient, kept:
     assert client.get("/api/v1/datasets/goods/rows", params={"offset": 1}).json()["rows"][0]["label"] == "kitchen"
 
 
+def test_rows_of_named_numbers_are_shown_and_appended(client: TestClient) -> None:
+    rows = "".join(f"{at % 7},{at % 2},0,{'odd' if at % 2 else 'even'}\n" for at in range(40))
+    upload(client, "parity", f"size,rest,none,label\n{rows}".encode(), "csv")
+    asked = {"solver": "auto", "params": {"candidates": [{"solver": "weston_watkins"}], "folds": 2}}
+    assert train(client, "parity", "m", **asked)["state"] == "succeeded"
+    upload(client, "new", b"size,rest,none\n3,1,0\n4,0,0\n", "csv", unlabelled="true")
+    job = predicted(client, dataset="new", min_precision=0.9999, top_k=2)
+    client.post("/api/v1/reviews", json={"name": "q", "job": job, "sure_share": 1.0})
+    record = {"size": 3.0, "rest": 1.0, "none": 0.0}
+    response = client.put("/api/v1/reviews/q/decisions/0", json={"label": "odd"})
+    assert (response.json()["text"], response.json()["record"]) == (None, record)
+    run(client.post("/api/v1/reviews/q/append", json={}).json()["id"])
+    [row] = client.get("/api/v1/datasets/parity/rows", params={"offset": 40}).json()["rows"]
+    assert (row["label"], row["features"]) == ("odd", [[0, 3.0], [1, 1.0]])
+
+
 def test_claimed_rows_are_given_back_by_the_person_who_has_them(queue: sessionmaker[Session]) -> None:
     assert claim(queue, "ann", count=3) == [59, 58, 57]
     with acting(queue, "bob") as session:
