@@ -270,18 +270,27 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _write(self, path: Path, X: Any, labels: Sequence[Any], weights: NDArray[np.float64] | None) -> None:
         """Rows as JSON lines, of which the first has all columns that have names."""
-        names, missing = self._names, dict.fromkeys(self._names or (), 0.0)
+        missing = dict.fromkeys(self._names or (), 0.0)
         weighted = repeat({}) if weights is None else ({"weight": weight} for weight in weights.tolist())
-        instances = ({"text": text} for text in X) if self._texts else sparse_rows(X)
         with path.open("w", encoding="utf-8") as file:
-            for instance, label, weight in zip(instances, labels, weighted, strict=False):
-                row = instance
-                if names is not None:
-                    given = zip(instance["indices"], instance["values"], strict=True)
-                    row = {"features": missing | {names[at]: value for at, value in given}}
+            for row, label, weight in zip(self._instances(X), labels, weighted, strict=False):
+                if missing:
+                    row["features"] = missing | row["features"]
                     missing = {}
                 named = [_name(one) for one in label] if isinstance(label, list) else _name(label)
                 file.write(json.dumps({**row, "label": named, **weight}, ensure_ascii=False) + "\n")
+
+    def _instances(self, X: Any) -> Iterator[dict[str, Any]]:
+        """Rows as the service reads them; numbers by the names of their columns if they have names."""
+        if self._texts:
+            yield from ({"text": text} for text in X)
+            return
+        for row in sparse_rows(X):
+            if self._names is None:
+                yield row
+            else:
+                names = [self._names[at] for at in row["indices"]]
+                yield {"features": dict(zip(names, row["values"], strict=True))}
 
     def _table(self, X: Any, field: str) -> NDArray[np.float64]:
         rows = []
@@ -308,14 +317,11 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _answers(self, X: Any, top_k: int) -> Iterator[Any]:
         check_is_fitted(self, "version_")
         X = self._rows(X, reset=False)
-        if self._names is not None:
-            # in the order of their names, as the service has them; rows without names are smaller
-            X = X[:, sorted(range(len(self._names)), key=self._names.__getitem__)]
-        elif not self._texts:
+        if self._names is None and not self._texts:
             # columns behind the last that a training row has weigh nothing, and the service does not know them
             X = X[:, : self.version_.n_features]
         with self._client() as client:
-            instances = iter({"text": text} for text in X) if self._texts else sparse_rows(X)
+            instances = self._instances(X)
             while batch := list(islice(instances, BATCH)):
                 yield from client.predict(self.model, batch, top_k, self.version_.version).predictions
 

@@ -103,8 +103,11 @@ def _row_of(dataset: tables.Dataset, corpus: Corpus, label: str, id_key: str) ->
     def row_of(instance: dict[str, Any], labels: list[str], id: str | None = None) -> Row | None:
         if form == "features" and "record" in instance:  # a record of numbers alone
             instance = {form: instance["record"]}
-        if columns is not None and "text" in instance:  # of a model that reads them joined
-            instance = {"record": dict.fromkeys(columns.texts) | {columns.texts[0]: instance["text"]}}
+        if columns is not None and columns.texts and "text" in instance:  # joined, perhaps beside the other columns
+            record = instance.get("record", {})
+            if record.keys().isdisjoint(columns.texts):
+                record = record | dict.fromkeys(columns.texts) | {columns.texts[0]: instance["text"]}
+            instance = {"record": record}
         if form not in instance or not (sets or len(labels) == 1):
             return None
         if columns is not None:

@@ -205,10 +205,8 @@ class _Reader:
     def _matrix(self) -> tuple[csr_matrix[np.float64], list[str] | None]:
         if self._form == _PAIRS:
             return self._rows.build(), None
-        names = sorted(self._feature_ids)
-        place = np.empty(len(names), dtype=np.int32)
-        place[[self._feature_ids[name] for name in names]] = np.arange(len(names), dtype=np.int32)
-        return self._rows.build(len(names), place), names
+        names = list(self._feature_ids)
+        return self._rows.build(len(names)), names
 
     def _append(self, row: dict[str, Any], line: int) -> None:
         if self._options is not None:

@@ -30,21 +30,15 @@ class Rows:
         self._indices.extend(indices)
         self._values.extend(values)
 
-    def build(
-        self, n_features: int | None = None, place: npt.NDArray[np.int32] | None = None
-    ) -> csr_matrix[np.float64]:
+    def build(self, n_features: int | None = None) -> csr_matrix[np.float64]:
         """The canonical matrix: sorted indices, no stored zeros; the caller vouches that no row repeats an index.
 
         Parameters
         ----------
         n_features : int, optional
             Number of columns; by default the largest index plus one.
-        place : int32 array, shape (n_features,), optional
-            New index of each index that was added.
         """
         indices, values, lengths = self._indices.build(), self._values.build(), self._lengths.build()
-        if place is not None:
-            indices = place[indices]
         if n_features is None:
             n_features = int(indices.max()) + 1 if len(indices) else 0
         indptr = np.zeros(len(lengths) + 1, dtype=np.int64)

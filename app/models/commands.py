@@ -28,6 +28,8 @@ from app.models.schemas import (
 from app.plurals import gap_text
 from app.remote.errors import ClientError, PreconditionFailedError
 
+_MOST_LETTERS = 200
+
 
 def copy_facts(copy: CopyOf) -> list[tuple[str, object]]:
     """Names and values, in words."""
@@ -121,7 +123,7 @@ def show(
     )
     if recipe := found.request.get("text"):
         values["text features"] = TextRecipe.model_validate(recipe).summary()
-    values |= {f"params: {name}": value for name, value in found.params.items()}
+    values |= {f"params: {name}": _cut(value) for name, value in found.params.items()}
     values |= {} if found.copy_of is None else dict(copy_facts(found.copy_of))
     values |= {} if found.edition_of is None else dict(edition_facts(found.edition_of))
     values |= {f"report: {name}": number(value) for name, value in found.report.items()}
@@ -132,6 +134,14 @@ def show(
         rows = [(number_, *(number(level.get(name)) for name in names)) for number_, level in enumerate(levels, 1)]
         shown.append(table([f"{part}: level", *names], rows))
     print_result(found, shown, json)
+
+
+def _cut(value: Any) -> Any:
+    """A parameter's value, or the beginning of its text if that is long, as that of a table of costs."""
+    text = str(value)
+    return (
+        value if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}... ({len(text):,} characters; --json has all)"
+    )
 
 
 @models.command()

@@ -17,6 +17,8 @@ from app.store.corpus import Corpus, open_corpus
 from app.store.files import files
 
 MOST_ROWS = 100_000
+# of a row whose columns are all numbers; rows with more have no content in a queue
+MOST_NUMBERS = 1000
 _OF_ONE = ("label", "name", "probability")
 _OF_SETS = ("labels", "names", "probabilities", "scores")
 _OF_OTHERS = ("alternatives", "alternative_names", "alternative_probabilities", "alternative_scores")
@@ -85,11 +87,23 @@ def _chosen(sure: NDArray[np.bool_], request: ReviewRequest) -> NDArray[np.int64
 
 
 def _content(corpus: Corpus, row: int) -> Row:
+    record: Row = {}
+    if (
+        corpus.columns is not None
+        and len(corpus.columns.texts) > 1
+        and corpus.texts is not None
+        and corpus.texts.has_fields
+    ):
+        record |= zip(corpus.columns.texts, corpus.texts.fields(row), strict=True)
+    if corpus.kind == "table":
+        record |= corpus.record(row)
+    elif corpus.kind == "sparse" and len(names := corpus.feature_names or ()) <= MOST_NUMBERS:
+        record |= dict.fromkeys(names, 0.0) | {names[at]: value for at, value in corpus.features(row)}
     return {
         "row": row,
         "row_id": None if corpus.ids is None else corpus.ids[row],
         "text": None if corpus.texts is None else corpus.texts[row],
-        "record": corpus.record(row) if corpus.kind == "table" else None,
+        "record": record or None,
     }
 
 

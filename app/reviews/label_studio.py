@@ -178,7 +178,7 @@ def _title(node: str, name: str | None, loaded: LoadedModel | None) -> str:
 
 def _objects(rows: Sequence[tables.ReviewRow]) -> list[str]:
     """What annotators see of a row: its text, its columns, or both."""
-    tabular = any(row.record for row in rows)
+    tabular = any(row.beside_text for row in rows)
     return [*(["text"] if not tabular or any(row.text is not None for row in rows) else []), *(["record"] * tabular)]
 
 
@@ -187,7 +187,7 @@ def _data(review: tables.Review, row: tables.ReviewRow, objects: Sequence[str]) 
     if "text" in objects:
         data["text"] = f"Row {row.row_id or row.row}" if row.text is None else row.text
     if "record" in objects:
-        data["record"] = {name: value for name, value in (row.record or {}).items() if value is not None}
+        data["record"] = {name: value for name, value in (row.beside_text or {}).items() if value is not None}
     return data
 
 

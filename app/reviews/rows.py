@@ -77,6 +77,7 @@ def _shown_row(
         ReviewRow,
         row,
         id=row.row_id,
+        record=row.beside_text,
         alternatives=[
             Alternative.model_validate({"predicted": at == 0} | each | hidden)
             for at, each in enumerate(row.alternatives)

@@ -36,7 +36,7 @@ def workbook(review: tables.Review, rows: Sequence[tables.ReviewRow]) -> bytes:
     In queues of sets the decision is filled with the predicted set, in place of a drop-down, and a column ``checked``
     confirms it as it is.
     """
-    columns = list(dict.fromkeys(name for row in rows for name in (row.record or {})))
+    columns = list(dict.fromkeys(name for row in rows for name in (row.beside_text or {})))
     inputs = [*(["text"] if any(row.text is not None for row in rows) else []), *columns]
     n_labels = max((len(row.alternatives) for row in rows), default=0)
     suffixes = ["", *(f"_{n}" for n in range(2, n_labels + 1))]
@@ -59,7 +59,7 @@ def workbook(review: tables.Review, rows: Sequence[tables.ReviewRow]) -> bytes:
     for row in rows:
         given = [(each["label"], each["name"]) for each in row.alternatives]
         given += [(None, None)] * (n_labels - len(given))
-        record = {"text": row.text} | (row.record or {})
+        record = {"text": row.text} | (row.beside_text or {})
         cells = [review.id, row.row, row.revision, row.row_id, *(record.get(name) for name in inputs)]
         cells += [_filled(row.alternatives, row.labels, separator)] + [None] * (len(decided) - 1)
         cells += [value for pair in given for value in pair]

@@ -30,6 +30,11 @@ def kept_weights(sample_weight: ArrayLike | None, shape: tuple[int, ...]) -> tup
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != shape:
         raise ValueError(f"sample_weight has shape {weights.shape}; y has {shape}")
+    if len(wrong := np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))):
+        more = f", and {len(wrong) - 1} more are wrong" if len(wrong) > 1 else ""
+        raise ValueError(
+            f"sample_weight must be at least 0 and finite; it is {weights[wrong[0]]} in row {wrong[0]}{more}"
+        )
     keep = weights != 0
     if not keep.any():
         raise ValueError("every sample_weight is zero; at least two examples need a positive weight")

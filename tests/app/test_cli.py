@@ -305,6 +305,14 @@ def test_lists_have_the_f1_of_sets(
     assert "F1 0.465" in shown
 
 
+def test_long_parameters_are_cut(command: Run, canned: Canned) -> None:
+    costs = {"a": {f"b{at}": 1.0 for at in range(1000)}}
+    canned.answer("GET /models/topics", MODEL | {"latest": VERSION | {"params": {"costs": costs, "C": 2.0}}})
+    shown = command("models", "show", "topics")[1]
+    assert f"... ({len(str(costs)):,} characters; --json has all)" in " ".join(shown.split())
+    assert "b999" not in shown
+
+
 @pytest.mark.parametrize(("arguments", "shown", "_document"), COMMANDS)
 def test_every_command_speaks_to_people(
     run: Run, arguments: tuple[str, ...], shown: str | tuple[str, ...], _document: Any

@@ -127,6 +127,13 @@ def test_weights_of_classes_are_given_by_label(labels, keys):
         PolymarginClassifier("weston_watkins", class_weight={"rose": 2.0}).fit(problem.X, y)
 
 
+def test_weights_below_zero_are_refused_with_their_rows() -> None:
+    X, y = np.eye(4), [0, 0, 1, 1]
+    for weight in (-1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match=f"at least 0 and finite; it is {weight} in row 2, and 1 more"):
+            PolymarginClassifier("weston_watkins").fit(X, y, sample_weight=[1.0, 0.0, weight, weight])
+
+
 def test_weights_of_classes_by_keys_of_another_type_are_refused():
     problem = small(n=60, k=3)
     for y, weights, words in (

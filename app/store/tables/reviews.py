@@ -36,7 +36,8 @@ class ReviewRow(Table):
     """A row of a queue: ``row`` is its number in the dataset, ``place`` its position, the least sure first.
 
     A row is claimed while ``lease_until`` lies ahead, whatever its state is; a lease that has run out needs no sweep.
-    ``job_id`` is the job that appends it to a dataset.
+    ``job_id`` is the job that appends it to a dataset. If the dataset has several text columns, ``text`` has them
+    joined, and ``record`` begins with them.
     """
 
     __tablename__ = "review_rows"
@@ -56,6 +57,18 @@ class ReviewRow(Table):
     claimed_by: Mapped[str | None] = mapped_column(String(128))
     lease_until: Mapped[float | None]
     job_id: Mapped[str | None] = mapped_column(String(32))
+
+    @property
+    def beside_text(self) -> dict[str, Any] | None:
+        """The columns of the record that are not joined in ``text``."""
+        columns, joined, n_joined = list((self.record or {}).items()), "", 0
+        for at, (_, value) in enumerate(columns, 1):
+            if not isinstance(value, str):
+                break
+            joined = "\n".join(filter(None, (joined, value)))
+            if joined == self.text:
+                n_joined = at
+        return dict(columns[n_joined:]) or None
 
 
 class ReviewOpinion(Table):

@@ -178,6 +178,8 @@ def test_columns_of_a_data_frame_are_those_of_the_training_rows(
     for columns in (["b", "é", "a", " c"], ["a", "b", " c", "é"]):
         found = service.predict("m", frame[columns], version=classifier.version_.version)
         assert [each.label for each in found.predictions] == classifier.predict(frame).tolist()
+    listed = service.predict("m", X.tolist(), version=classifier.version_.version)  # in the order of the frame
+    assert [each.label for each in listed.predictions] == classifier.predict(frame).tolist()
     with pytest.raises(ClientError, match=r"The matrix has 3 columns, but m@1 reads 4"):
         service.predict("m", csr_matrix(X[:, :3]), version=classifier.version_.version)
     with pytest.raises(ClientError, match="m@2 reads 4 numbers by their order"):

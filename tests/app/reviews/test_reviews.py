@@ -335,6 +335,54 @@ def test_appended_rows_keep_their_ids_and_correct_the_rows_that_the_dataset_has(
     assert client.post("/api/v1/datasets/jobs/corrections", json=corrections).status_code == 202
 
 
+@pytest.mark.parametrize("kept", [{"number_columns": "price", "category_columns": "brand", "missing": "keep"}, {}])
+def test_appended_rows_of_a_table_have_all_its_columns(client: TestClient, kept: dict[str, Any]) -> None:
+    """Texts are apart, though people read them joined; missing values are missing. Other columns may be left out."""
+    columns = kept | {"text_columns": ["title", "body"]} | ({} if kept else {"ignore_columns": ["price", "brand"]})
+    goods = [("red apple", "fruit"), ("green pear", "fruit"), ("deep pan", "kitchen"), ("sharp knife", "kitchen")] * 10
+    lines = [f"{at},{title},from a shop,{at}.5,acme,{label}\n" for at, (title, label) in enumerate(goods)]
+    upload(client, "goods", f"id,title,body,price,brand,label\n{''.join(lines)}".encode(), "csv", **columns)
+    asked = {"solver": "auto", "params": {"candidates": [{"solver": "weston_watkins"}], "folds": 2}}
+    assert train(client, "goods", "m", **asked)["state"] == "succeeded"
+    new = f"id,title,body,price,brand\n90,sharp apple,half a pound,2.25,acme\n91,red pan,,,\n{lines[1]}"
+    new = new.replace(",fruit", "")
+    upload(client, "new", new.encode(), "csv", unlabelled="true", **columns)
+    job = predicted(client, dataset="new", min_precision=0.9999)
+    client.post("/api/v1/reviews", json={"name": "q", "job": job, "sure_share": 1.0})
+    others = [{"price": 2.25, "brand": "acme"}, {"price": None, "brand": None}, {"price": 1.5, "brand": "acme"}]
+    shown = sorted(client.get("/api/v1/reviews/q/rows").json()["rows"], key=lambda row: row["row"])
+    assert [row["record"] for row in shown] == (others if kept else [None] * 3)
+    for row in shown:
+        at = f"/api/v1/reviews/q/decisions/{row['row']}"
+        assert client.put(at, json={"label": "kitchen"}).status_code == 200
+    id = client.post("/api/v1/reviews/q/append", json={}).json()["id"]
+    run(id)
+    result = client.get(f"/api/v1/jobs/{id}").json()["result"]
+    assert result["warning"].startswith("1 row was in the dataset already, with the same id and content")
+    rows = client.get("/api/v1/datasets/goods/rows", params={"offset": len(goods)}).json()["rows"]
+    texts = [{"title": "sharp apple", "body": "half a pound"}, {"title": "red pan", "body": ""}]
+    assert [row["record"] for row in rows] == [
+        each | (other if kept else {}) for each, other in zip(texts, others[:2], strict=True)
+    ]
+    assert client.get("/api/v1/datasets/goods/rows", params={"offset": 1}).json()["rows"][0]["label"] == "kitchen"
+
+
+def test_rows_of_named_numbers_are_shown_and_appended(client: TestClient) -> None:
+    rows = "".join(f"{at % 7},{at % 2},0,{'odd' if at % 2 else 'even'}\n" for at in range(40))
+    upload(client, "parity", f"size,rest,none,label\n{rows}".encode(), "csv")
+    asked = {"solver": "auto", "params": {"candidates": [{"solver": "weston_watkins"}], "folds": 2}}
+    assert train(client, "parity", "m", **asked)["state"] == "succeeded"
+    upload(client, "new", b"size,rest,none\n3,1,0\n4,0,0\n", "csv", unlabelled="true")
+    job = predicted(client, dataset="new", min_precision=0.9999, top_k=2)
+    client.post("/api/v1/reviews", json={"name": "q", "job": job, "sure_share": 1.0})
+    record = {"size": 3.0, "rest": 1.0, "none": 0.0}
+    response = client.put("/api/v1/reviews/q/decisions/0", json={"label": "odd"})
+    assert (response.json()["text"], response.json()["record"]) == (None, record)
+    run(client.post("/api/v1/reviews/q/append", json={}).json()["id"])
+    [row] = client.get("/api/v1/datasets/parity/rows", params={"offset": 40}).json()["rows"]
+    assert (row["label"], row["features"]) == ("odd", [[0, 3.0], [1, 1.0]])
+
+
 def test_claimed_rows_are_given_back_by_the_person_who_has_them(queue: sessionmaker[Session]) -> None:
     assert claim(queue, "ann", count=3) == [59, 58, 57]
     with acting(queue, "bob") as session:
