@@ -26,7 +26,9 @@ BUCKETS = ("s3://", "gs://")
 class Settings(SignInSettings):
     """Settings of an installation; the defaults suit the embedded service."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True, populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True, populate_by_name=True
+    )
 
     home: Path = Field(
         default_factory=lambda: Path.home() / ".polymargin",

@@ -126,7 +126,7 @@ def serving(
     with _lock(home), _socket_folder(home) as sockets:
         host, port = (host, _free_port(host, port)) if descriptor is None else address_of(descriptor)
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        server = None if "POLYMARGIN_REDIS_URL" in os.environ else _redis(sockets)
+        server = None if os.environ.get("POLYMARGIN_REDIS_URL") else _redis(sockets)
         os.environ["POLYMARGIN_HOME"] = str(home)
         if server is not None:
             os.environ["POLYMARGIN_REDIS_URL"] = f"unix://{sockets / 'redis.sock'}"

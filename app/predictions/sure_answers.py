@@ -50,9 +50,12 @@ def used_threshold(
     Raises
     ------
     InvalidInput
-        Both are given, one is no such number, the model has no probabilities, or no threshold leads to the precision.
+        Both are given, or neither beside a level; one is no such number; the model has no probabilities; or no
+        threshold leads to the precision.
     """
     if threshold is None and min_precision is None:
+        if sure_level != "any":
+            raise unfit("sure_level needs min_precision or a threshold: pass one of them", "/sure_level")
         return None
     if threshold is not None and min_precision is not None:
         raise unfit("min_precision and a threshold cannot be combined: pass one of them", "/min_precision")

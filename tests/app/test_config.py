@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.config import misspelt, settings
+from app.config import Settings, misspelt, settings
 from app.errors import SettingsError
 
 
@@ -54,3 +54,11 @@ def test_variables_that_are_nearly_settings_are_named_and_those_of_others_are_no
     given = ["POLYMARGIN_MAX_CLASES", "POLYMARGIN_HOME", "POLYMARGIN_URL", "POLYMARGIN_SERVICE_PORT", "HOMES"]
     others = ["POLYMARGIN_TEST_REDIS_URL", "POLYMARGIN_PORT_8000_TCP_PORT", "POLYMARGIN_RING_AGAIN_SECONDS"]
     assert misspelt(given + others) == ["POLYMARGIN_MAX_CLASES is not a setting; did you mean POLYMARGIN_MAX_CLASSES?"]
+
+
+def test_a_variable_without_a_value_is_as_one_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLYMARGIN_REDIS_URL", "")
+    monkeypatch.setenv("POLYMARGIN_LEASE_SECONDS", "")
+    settings.cache_clear()
+    assert settings().lease_seconds == Settings.model_fields["lease_seconds"].default
+    assert settings().redis_url == Settings.model_fields["redis_url"].default

@@ -48,6 +48,13 @@ def test_levels_that_a_tree_does_not_have_are_refused(level: Any) -> None:
     assert refused.value.errors[0].pointer == "/sure_level"
 
 
+def test_a_level_without_a_precision_or_a_threshold_is_refused() -> None:
+    assert used_threshold(model(), None, None, False, "any") is None
+    with pytest.raises(InvalidInput) as refused:
+        used_threshold(model(), None, None, False, 1)
+    assert refused.value.errors[0].pointer == "/sure_level"
+
+
 @pytest.mark.parametrize("threshold", [None, 0.5])
 def test_levels_are_checked_with_a_threshold_too(threshold: float | None) -> None:
     asked = (threshold, None if threshold else 0.9)
