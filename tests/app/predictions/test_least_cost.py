@@ -90,9 +90,8 @@ def test_what_is_of_the_most_probable_label_does_not_go_with_it(models: TestClie
         assert problem(models.post("/api/v1/models/letters/predict", json=asked), 422)["errors"]
 
 
-def test_shards_and_unknown_labels_are_refused_before_training(models: TestClient) -> None:
+def test_costs_that_do_not_fit_are_refused_before_training(models: TestClient) -> None:
     for more, pointer in (
-        ({"params": {"costs": {"a": {"b": 2.0}}}, "shards": 2}, "/shards"),
         ({"params": {"costs": {"nobody": {"a": 2.0}}}}, "/params/costs"),
         ({"params": {"costs": "tree"}}, "/params/costs"),
         ({"params": {"costs": {"a": {"b": -2.0}}}}, "/params/costs/a/b"),
