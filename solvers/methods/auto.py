@@ -75,7 +75,7 @@ class AutoParams(CostParams):
         default=None,
         description="1 holds out one part of the rows; a larger number holds out each row once, in this many "
         "parts. The default is 5 below 2,000 rows and 1 from there on; for sets of labels it is 3 "
-        "below 5,000 rows.",
+        "below 5,000 rows, or fewer where labels are so many that not all held-out scores are kept.",
     )
     held_out: float = Field(default=0.2, gt=0, lt=1, description="Share of the rows to hold out if folds is 1.")
     budget_seconds: Annotated[float, Field(gt=0)] | None = Field(

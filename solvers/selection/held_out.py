@@ -74,7 +74,8 @@ def folds_of(problem: Problem, n_folds: int | None, fraction: float, seed: int) 
     Parameters
     ----------
     n_folds : int or None
-        None: 5 of fewer than 2,000 rows, of sets of labels 3 of fewer than 5,000; else one split.
+        None: 5 of fewer than 2,000 rows, of sets of labels 3 of fewer than 5,000, or as many of these as hold out the
+        rows whose scores fit; else one split.
     fraction : float
         Of the rows, held out by one split.
     """
@@ -98,14 +99,19 @@ def held_out_rows(folds: Sequence[Fold]) -> Ints:
 
 def _folds_of_sets(problem: Problem, n_folds: int | None, fraction: float, seed: int) -> list[Fold]:
     n, k = problem.n_samples, problem.n_classes
+    most = max(1, MOST_SCORES // k)
+    asked = n_folds
     n_folds = min(n_folds or (SET_FOLDS if n < FEW_SETS else 1), n)
     shuffled = np.random.default_rng([seed, 0x5E75]).permutation(n)
     n_out = min(n - 1, max(1, round(fraction * n)))
     parts = np.array_split(shuffled, n_folds) if n_folds > 1 else [shuffled[:n_out]]
+    if asked is None:
+        # no training for rows whose scores are not kept
+        parts = parts[: -(-most * n_folds // n)]
     folds = []
     for part in parts:
         train = np.setdiff1d(shuffled, part)
-        folds.append(Fold(train, thinned(np.sort(part), MOST_SCORES // (k * len(parts)), seed)))
+        folds.append(Fold(train, thinned(np.sort(part), most // len(parts), seed)))
     return [fold for fold in folds if len(fold.held_out)]
 
 
