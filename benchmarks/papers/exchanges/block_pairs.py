@@ -84,7 +84,7 @@ def visit(
             f[own] = -np.inf
         m, n_kept, S0, total = _split_list(pool, halves, i, other, columns, old, kept, kept_values)
         n, _, _ = block_step.candidates(f, f_y, bound, K, S0, m, n_other, n_other, False, columns, b, old)
-        solve(b, old, new, n, bound, S0, K, False, statistics)
+        solve(b, old, new, n, bound, S0, K, False, statistics, None)
         count, own_step, _, n_positive, _ = block_step.changes(old, new, n, columns, moved, steps, places)
         for t in range(count):
             c, step = moved[t], steps[t]
