@@ -1,6 +1,6 @@
 """What programs of others rely on, as lines of text that may only become more: API, command line, settings, client.
 
-``python tests/promised.py`` writes those of this version into ``tests/artefacts/promised``, which is done once for a
+``python -m tests.promised`` writes those of this version into ``tests/artefacts/promised``, which is done once for a
 major version. A line that begins with ``needs`` says what a caller must give; of what was there, no such line may come.
 """
 
