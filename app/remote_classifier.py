@@ -4,7 +4,7 @@ import json
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress, islice, pairwise, repeat
+from itertools import chain, compress, islice, pairwise, repeat
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from app.client import Client
+from app.formats.label_names import label_problem
 from app.plurals import counted
 from app.predictions.client import sparse_rows
 from app.remote.tables import package_of
@@ -104,8 +105,8 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            X and y differ in length, a number is NaN or infinite, a label is missing, or the service would read two
-            labels as one.
+            X and y differ in length, a number is NaN or infinite, a label is missing or has control characters, or the
+            service would read two labels as one.
         app.remote.errors.ClientError
             The service refuses, or the job fails.
         """
@@ -215,6 +216,11 @@ class RemoteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if column.dtype.kind == "f":
                 check_classification_targets(column)
             self.classes_, labels = np.unique(column), column.tolist()
+        # arrays of strings drop NULs at their ends, so what was given is checked, not the classes
+        said = self.classes_.tolist() if shape is not None else compress(y, keep)
+        for label in chain.from_iterable(said) if self._form == "lists" else said:
+            if (problem := label_problem(_name(label))) is not None:
+                raise ValueError(f"y has the label {label!r}, which the service refuses: {problem}")
         self._places: dict[str, int] = {}
         for place, label in enumerate(self.classes_.tolist()):
             other = self._places.setdefault(_name(label), place)

@@ -14,7 +14,7 @@ from app.datasets.schemas import CorrectionsRequest, LabelCorrection
 from app.datasets.statistics_schemas import LabelType
 from app.errors import Conflict, InvalidInput, Item
 from app.formats.label_forms import known_forms, label_form, label_type
-from app.formats.labels import label_problem
+from app.formats.label_names import label_problem
 from app.jobs.schemas import Job
 from app.store import tables
 from app.store.corpus import Corpus, open_corpus

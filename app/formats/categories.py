@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix, hstack
 
 from app.datasets.schemas import ImportOptions
 from app.formats.growing import Growing
-from app.formats.labels import MAX_LABEL
+from app.formats.label_names import MAX_LABEL
 from app.formats.row_groups import RowGroups
 from app.formats.table import Problems, shorten
 from app.values import ColumnType, canonical, column_type, normalized

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from app.datasets.schemas import ImportOptions
 from app.datasets.statistics_schemas import LabelType, Likeness
+from app.formats.label_names import label_problem
 from app.formats.label_sets import SEPARATORS
-from app.formats.labels import label_problem
 from app.formats.likeness import merged
 from app.formats.table import Parsed, Texts, row_error, shorten
 from app.plurals import counted

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.formats.growing import Growing
-from app.formats.labels import Labels, integers, label_problem
+from app.formats.label_names import label_problem
+from app.formats.labels import Labels, integers
 from app.formats.row_groups import RowGroups
 from app.formats.table import Problems
 from app.values import normalized

@@ -1,7 +1,6 @@
 """The label column and the split column of a file, whatever its format."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -11,14 +10,13 @@ import pyarrow as pa
 
 from app.formats.decimals import pieces
 from app.formats.growing import Growing
+from app.formats.label_names import NO_LABEL, label_problem
 from app.formats.row_groups import RowGroups
 from app.formats.table import Problems, shorten
 from app.values import normalized
 
 TRAIN, TEST, VALIDATION = 0, 1, 2
 PARTS: tuple[Literal["train"], Literal["test"], Literal["validation"]] = ("train", "test", "validation")
-MAX_LABEL = 1000
-NO_LABEL = "the label is empty"
 
 _SPLITS = {"train": TRAIN, "test": TEST, "validation": VALIDATION, "valid": VALIDATION, "val": VALIDATION}
 _INTEGRAL = re.compile(r"([+-]?)0*([0-9]+)(?:\.0*)?")
@@ -131,17 +129,6 @@ def repeated_name(names: Iterable[str]) -> str | None:
         if name in seen:
             return name
         seen.add(name)
-    return None
-
-
-def label_problem(name: str) -> str | None:
-    """Why a (stripped) name cannot be a label; None if it can."""
-    if not name:
-        return NO_LABEL
-    if len(name) > MAX_LABEL:
-        return f"the label has {len(name)} characters, at most {MAX_LABEL} are allowed"
-    if not name.isprintable() and any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
-        return f"the label '{shorten(name)}' has control characters"
     return None
 
 

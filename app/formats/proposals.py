@@ -413,7 +413,10 @@ def _options(
     format: str,
     n_listed: int,
 ) -> dict[str, str | bool | list[str]]:
-    """The fewest options with which the file is read like this; of a wide table the import infers the types."""
+    """The fewest options with which the file is read like this.
+
+    The import infers the types of a wide table, and of JSON lines that have numbers beside the label only.
+    """
     by_role: dict[ColumnRole, list[str]] = {}
     for name, role in roles.items():
         by_role.setdefault(role, []).append(name)
@@ -427,7 +430,10 @@ def _options(
             found[option] = name
     if indicators := by_role.get("indicator"):
         found["label_columns"] = list(options.label_columns) or indicators
-    if len(roles) > n_listed:
+    ignored = by_role.get("ignored", [])
+    # keys of JSON lines need an option each, or the one that reads all of them
+    inferred = format == "jsonl" and numbers and not (texts or categories or ignored or options.number_columns)
+    if len(roles) > n_listed or inferred:
         found["infer_columns"] = True
     else:
         if texts not in ([], ["text"]):
@@ -436,7 +442,7 @@ def _options(
             found["number_columns"] = numbers
         if categories:
             found["category_columns"] = categories
-        if ignored := by_role.get("ignored"):
+        if ignored:
             found["ignore_columns"] = ignored
     if any(columns[name].n_missing for name in itertools.chain(numbers, categories)):
         found["missing"] = "keep"

@@ -44,6 +44,8 @@ class VersionLabels:
         The other names of a label, by language; versions do not keep them.
     nodes : frozenset of str
         All labels that rows may have. Other labels of rows are looked up among the names.
+    former : mapping of str to mapping
+        The names of labels that a node replaces, by language.
     """
 
     shown: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -51,6 +53,7 @@ class VersionLabels:
     other_parents: Mapping[str, Sequence[str]] = field(default_factory=dict)
     alternatives: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     nodes: frozenset[str] = frozenset()
+    former: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     @cached_property
     def has_names(self) -> bool:
@@ -81,24 +84,32 @@ class VersionLabels:
 
         A label without names is its own name, unless it is an address.
         """
-        return names_in(label, self.shown.get(label, {}).get("names", {}), self.alternatives.get(label, {}), language)
+        others = {language: list(names) for language, names in self.alternatives.get(label, {}).items()}
+        for tag, names in self.former.get(label, {}).items():
+            others[tag] = [*others.get(tag, ()), *names]
+        return names_in(label, self.shown.get(label, {}).get("names", {}), others, language)
 
-    def with_names_of(self, labels: Iterable[str], former: Self) -> Self:
-        """The same where nodes also have the ``former`` names of retired labels that they replace.
+    def with_names_of(self, labels: Iterable[str], before: Self) -> Self:
+        """The same where nodes also have the names of the labels ``before`` that they replace.
 
+        These are carried on: a node also has the ``former`` names that it, or a label that it replaces, had before.
         Names that are those of other nodes by now are left out.
         """
-        also = {node: dict(names) for node, names in self.alternatives.items()}
+        former: dict[str, dict[str, list[str]]] = {}
         for label in labels:
-            node = self.replaced.get(label)
-            if node is None:
+            node = self.node_of(label)
+            if node not in self.nodes:
                 continue
-            given = {language: [name] for language, name in former.shown.get(label, {}).get("names", {}).items()}
-            for language, names in (*given.items(), *former.alternatives.get(label, {}).items()):
+            given = [before.former.get(label, {})]
+            if label in self.replaced:
+                preferred = before.shown.get(label, {}).get("names", {})
+                given += [{tag: [name] for tag, name in preferred.items()}, before.alternatives.get(label, {})]
+            for language, names in (pair for each in given for pair in each.items()):
                 own = [name for name in names if self.by_name.get(name_key(name), [node]) == [node]]
-                mine = also.setdefault(node, {})
-                mine[language] = [*mine.get(language, ()), *own]
-        return replace(self, alternatives=also)
+                if own:
+                    mine = former.setdefault(node, {}).setdefault(language, [])
+                    mine += [name for name in own if name not in mine]
+        return replace(self, former=former)
 
     def kept(self, labels: Iterable[str]) -> dict[str, Any]:
         """Facts that a version with these labels stores, as JSON."""
@@ -106,6 +117,7 @@ class VersionLabels:
             "shown": {label: self.shown[label] for label in labels if label in self.shown},
             "replaced": dict(self.replaced),
             "other_parents": {label: list(parents) for label, parents in self.other_parents.items()},
+            **({"former": self.former} if self.former else {}),
         }
 
     def mapped(self, corpus: Corpus) -> tuple[Corpus, int]:
@@ -180,11 +192,13 @@ def of_details(details: Mapping[str, Any]) -> VersionLabels:
     }
     replaced = {old: new for old, new in _mapping(given.get("replaced")).items() if isinstance(new, str)}
     others = {
-        label: parents
-        for label, parents in _mapping(given.get("other_parents")).items()
-        if isinstance(parents, list) and all(isinstance(parent, str) for parent in parents)
+        label: parents for label, parents in _mapping(given.get("other_parents")).items() if _are_strings(parents)
     }
-    return VersionLabels(shown, replaced, others)
+    former = {
+        label: {tag: names for tag, names in _mapping(by_tag).items() if _are_strings(names)}
+        for label, by_tag in _mapping(given.get("former")).items()
+    }
+    return VersionLabels(shown, replaced, others, former=former)
 
 
 def _ends(label: str, gone: Mapping[str, Sequence[str]]) -> list[str]:
@@ -199,6 +213,10 @@ def _ends(label: str, gone: Mapping[str, Sequence[str]]) -> list[str]:
                 seen.add(next_)
                 waiting.append(next_)
     return list(found)
+
+
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

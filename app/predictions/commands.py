@@ -315,9 +315,7 @@ _OWN = ("kind", "model", "dataset", "format", "include", "exclude", "sure_level"
 _Model = Annotated[str, option(BatchPredictRequest, "model", argument=True)]
 _Include = Annotated[list[str] | None, option(BatchPredictRequest, "include")]
 _Exclude = Annotated[list[str] | None, option(BatchPredictRequest, "exclude")]
-_Review = Annotated[
-    str | None, typer.Option(help="Name of a review queue to create from the rows without a sure label.")
-]
+_Review = Annotated[str | None, typer.Option(help="Name of a review queue to create from the rows that are not sure.")]
 _SureShare = Annotated[float, option(ReviewRequest, "sure_share")]
 
 
@@ -343,7 +341,8 @@ def code_file(
 ) -> None:
     """Code a file: label each row, with alternatives, and say which labels are sure."""
     own: dict[str, Any] = {"top_k": top_k, "include": include, "exclude": exclude}
-    own |= {} if given["min_precision"] is None else {"sure_level": _level(sure_level)}
+    if given["min_precision"] is not None or sure_level != "leaves":
+        own["sure_level"] = _level(sure_level)
     _answer_rows(model, str(file), output, given, own, json, review, sure_share)
 
 

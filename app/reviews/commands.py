@@ -251,6 +251,8 @@ def _show(review: Review, json: bool) -> None:
         mean = "" if found.consistency is None else f", inter-indexer consistency {number(found.consistency)}"
         values["agreement"] = f"{found.agreed:.1%} of {found.n_rows} rows{kappa}{mean}"
     measured = review.measured_precision
+    if review.sure_level is not None:
+        values["measured precision"] = f"not measured for sure nodes at level {review.sure_level}"
     if measured is not None:
         rows = f"{measured.n_rows} {'sure' if measured.of == 'sure_rows' else 'decided'} rows"
         values["measured precision"] = (

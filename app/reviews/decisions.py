@@ -8,7 +8,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from app.datasets.instance_rows import MOST_ROWS, append_rows, rows_for
 from app.errors import MAX_ITEMS, Conflict, InvalidInput, Item, NotFound, PreconditionFailed
-from app.formats.labels import label_problem
+from app.formats.label_names import label_problem
 from app.jobs.schemas import Job
 from app.models.service import version_row
 from app.predictions.model_cache import ModelCache

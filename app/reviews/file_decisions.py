@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import Conflict, Forbidden, InvalidInput, NotFound, PreconditionFailed
-from app.formats.labels import MAX_LABEL
+from app.formats.label_names import MAX_LABEL
 from app.json_text import fault
 from app.predictions.model_cache import ModelCache
 from app.reviews import decisions

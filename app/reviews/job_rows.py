@@ -59,9 +59,12 @@ def rows_of_job(
     fields = [f"{field}{suffix}" for suffix in suffixes for field in _OF_ONE]
     if sets:
         fields = [*_OF_SETS, *(_OF_OTHERS if asked.top_k > 1 else ())]
-    answers = pq.read_table(file.path, columns=["row", "sure", *fields])
+    at_level = isinstance(asked, BatchPredictRequest) and isinstance(asked.sure_level, int)
+    answers = pq.read_table(file.path, columns=["row", "sure", *(["sure_ancestor"] if at_level else []), *fields])
     said = answers["sure"].to_pylist()
     sure = np.array([bool(each) and all(each) for each in said] if sets else said, dtype=bool)
+    if at_level:
+        sure |= answers["sure_ancestor"].is_valid().to_numpy()
     chosen = _chosen(sure, request)
     corpus = open_corpus(files(), path)
     found: dict[bool, list[tuple[float, int, Row]]] = {False: [], True: []}

@@ -1,7 +1,8 @@
 """What is known of a queue: progress, work per person, agreement, and the precision of sure rows."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv
@@ -78,8 +79,25 @@ def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     return None if chance == 1.0 else (observed - chance) / (1.0 - chance)
 
 
+def asked_of_job(session: Session, review: tables.Review) -> Mapping[str, Any]:
+    """The request of the job of a queue; empty where the job is gone."""
+    job = session.get(tables.Job, review.job_id)
+    return {} if job is None else job.request
+
+
+def sure_level(session: Session, review: tables.Review) -> int | None:
+    """The level of the label tree whose nodes alone are sure; None where sure rows have sure labels."""
+    level = asked_of_job(session, review).get("sure_level")
+    return level if isinstance(level, int) else None
+
+
 def measured(session: Session, review: tables.Review) -> MeasuredPrecision | None:
-    """How many of the predicted labels of sure rows people kept; of all decided rows in sets without a sure share."""
+    """How many of the predicted labels of sure rows people kept; of all decided rows in sets without a sure share.
+
+    None, too, where nodes at one level are sure: a person may give another label below the same node.
+    """
+    if sure_level(session, review) is not None:
+        return None
     everything = review.label_separator is not None and review.sure_share == 0
     wanted = [R.state == "decided", R.review_id == review.id, *([] if everything else [R.sure.is_(True)])]
     n_labels, n_right, n_given = [], [], 0

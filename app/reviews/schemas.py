@@ -22,9 +22,10 @@ class ReviewRequest(BaseModel):
     name: Name = Field(description="Name of the queue.")
     job: Name = Field(
         description="Id of a job of kind `predict` with `format` parquet and a `threshold` or `min_precision`, whose "
-        "rows that are not sure go into the queue; or of kind `suggest_rows`, whose rows all do. A row with a set of "
-        "labels is sure if it has a label and all its labels are sure. Jobs that predict sets need neither `threshold` "
-        "nor `min_precision`: without them all their rows go into the queue."
+        "rows that are not sure go into the queue; or of kind `suggest_rows`, whose rows all do. With a number as "
+        "`sure_level`, rows with a sure node at that level are sure. A row with a set of labels is sure if it has a "
+        "label and all its labels are sure. Jobs that predict sets need neither `threshold` nor `min_precision`: "
+        "without them all their rows go into the queue."
     )
     sure_share: float = Field(
         default=0.0,
@@ -202,6 +203,11 @@ class Review(BaseModel):
     language: str | None = Field(
         default=None, description="Language of names that the job was asked for; None if it was asked for none."
     )
+    sure_level: int | None = Field(
+        default=None,
+        description="Level of the label tree, if the job asked for one: rows with a sure node at this level are sure. "
+        "Such queues have no promised and no measured precision.",
+    )
     sure_share: float
     seed: int
     opinions: int
@@ -214,9 +220,12 @@ class Review(BaseModel):
     states: dict[State, int] = Field(description="Rows in each state.")
     people: list[PersonCount]
     agreement: Agreement | None = Field(description="None until two people have decided the same row.")
-    promised_precision: float | None = Field(description="Precision of sure answers on held-out rows.")
+    promised_precision: float | None = Field(
+        description="Precision of sure labels on held-out rows; None if nodes at one level are sure."
+    )
     measured_precision: MeasuredPrecision | None = Field(
-        description="None until a row that counts is decided and has a predicted label."
+        description="None until a row that counts is decided and has a predicted label, and if nodes at one level are "
+        "sure."
     )
 
 

@@ -144,8 +144,7 @@ def _promised(sure: Mapping[str, Any]) -> float | None:
 
 def language_of(session: Session, row: tables.Review) -> str | None:
     """The language of names that the job of a queue was asked for."""
-    job = session.get(tables.Job, row.job_id)
-    asked = None if job is None else job.request.get("language")
+    asked = progress.asked_of_job(session, row).get("language")
     return asked if isinstance(asked, str) else None
 
 
@@ -157,6 +156,7 @@ def _show(session: Session, row: tables.Review) -> Review:
         job=row.job_id,
         dataset=row.dataset_id,
         language=language_of(session, row),
+        sure_level=progress.sure_level(session, row),
         n_rows=session.scalars(n_rows).one(),
         states=progress.states(session, row.id),
         people=progress.people(session, row.id),

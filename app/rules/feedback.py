@@ -11,7 +11,7 @@ from app.access import quotas
 from app.datasets.instance_rows import MOST_ROWS, append_rows, rows_for
 from app.errors import MAX_ITEMS, Conflict, InvalidInput, Item, NotFound
 from app.features.base import InstanceError
-from app.formats.labels import label_problem
+from app.formats.label_names import label_problem
 from app.hierarchies.label_facts import name_key
 from app.hierarchies.version_labels import VersionLabels
 from app.jobs.schemas import Job

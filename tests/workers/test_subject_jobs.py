@@ -261,10 +261,8 @@ def second(database: sessionmaker[Session], crafts: None) -> None:
     }
     retired = {"u:weaving": Label(replaced_by=(MERGED,)), "u:knitting": Label(replaced_by=(MERGED,))}
     retired |= {"u:soup": Label(replaced_by=("u:stew",)), GONE: Label()}
-    edges = [("root", "u:craft"), *(("u:craft", label) for label in labels)]
     with database() as session:
-        vocabulary = Vocabulary(Taxonomy.from_edges(edges), labels, retired, [])
-        hierarchies.register(session, "second", "skos", vocabulary)
+        _register(session, "second", labels, retired)
 
 
 def _adopt(session: Session, **changes: Any) -> Job:
@@ -332,10 +330,8 @@ def test_a_merged_concept_is_found_by_the_names_of_those_that_it_replaces(
     labels = {f"u:{name}": Label(names={"en": name.title()}) for name in NAMES if name not in ("weaving", "knitting")}
     labels |= {MERGED: Label(names={"en": "Textile"}), "u:needlework": Label(names={"en": "Knitting"})}
     retired = {f"u:{name}": Label(replaced_by=(MERGED,)) for name in ("weaving", "knitting")}
-    edges = [("root", "u:craft"), *(("u:craft", label) for label in labels)]
     with database() as session:
-        vocabulary = Vocabulary(Taxonomy.from_edges(edges), labels, retired, [])
-        hierarchies.register(session, "second", "skos", vocabulary)
+        _register(session, "second", labels, retired)
         _train(session, "subjects")
         job = _adopt(session)
         assert job.error is None, job.error.detail
@@ -344,6 +340,36 @@ def test_a_merged_concept_is_found_by_the_names_of_those_that_it_replaces(
     assert "name of Textile: hits" in _named_in(loaded, "Weaving")
     # the name of another concept by now
     assert _named_in(loaded, "Knitting") == {"name of Knitting: hits"}
+
+
+@on_sqlite
+@pytest.mark.parametrize("is_kept", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_names_of_concepts_that_earlier_editions_replaced_are_found_after_each_adoption(
+    database: sessionmaker[Session], crafts: None, is_kept: bool
+) -> None:
+    labels = {f"u:{name}": Label(names={"en": name.title()}) for name in NAMES if name not in ("weaving", "knitting")}
+    textile, fabric = Label(names={"en": "Textile"}), Label(names={"en": "Fabric"})
+    retired = {f"u:{name}": Label(replaced_by=(MERGED,)) for name in ("weaving", "knitting")}
+    with database() as session:
+        _train(session, "subjects")
+        _register(session, "second", labels | {MERGED: textile}, retired)
+        _register(session, "third", labels | {MERGED: textile, "u:felting": Label(names={"en": "Felting"})}, retired)
+        retired |= {MERGED: Label(replaced_by=("u:fabric",))}
+        _register(session, "fourth", labels | {"u:fabric": fabric}, retired)
+        for edition in ("second", "third", "fourth"):
+            job = _adopt(session, hierarchy=edition)
+            assert job.error is None, job.error.detail
+            if not is_kept:
+                hierarchies.delete(session, edition, force=True)
+    cache = ModelCache(database, 1 << 30)
+    for number, name in ((2, "Textile"), (3, "Textile"), (4, "Fabric")):
+        assert f"name of {name}: hits" in _named_in(cache.get(("default", "m", number, None)), "Weaving")
+    assert "name of Fabric: hits" in _named_in(cache.get(("default", "m", 4, None)), "Textile")
+
+
+def _register(session: Session, name: str, labels: dict[str, Label], retired: dict[str, Label]) -> None:
+    edges = [("root", "u:craft"), *(("u:craft", label) for label in labels)]
+    hierarchies.register(session, name, "skos", Vocabulary(Taxonomy.from_edges(edges), labels, retired, []))
 
 
 def _named_in(loaded: LoadedModel, text: str) -> set[str]:

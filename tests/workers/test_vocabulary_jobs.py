@@ -222,6 +222,8 @@ def test_what_a_hierarchy_says_survives_a_manifest(database: sessionmaker[Sessio
     assert known.replaced == {"u:bun": "u:bake", "u:roll": "u:bake"}
     again = of_details({KEPT: known.kept(VOCABULARY.tree.names)})
     assert (again.shown, again.replaced, again.other_parents) == (known.shown, known.replaced, {"u:bake": ["u:food"]})
+    former = {"u:bake": {"en": ["Bun", "Roll"]}}
+    assert of_details({KEPT: replace(known, former=former).kept(())}).former == former
 
 
 @pytest.mark.parametrize(
@@ -229,7 +231,7 @@ def test_what_a_hierarchy_says_survives_a_manifest(database: sessionmaker[Sessio
     [
         {},
         {KEPT: 3},
-        {KEPT: {"shown": [], "replaced": {"a": 1}, "other_parents": {"a": "b"}}},
+        {KEPT: {"shown": [], "replaced": {"a": 1}, "other_parents": {"a": "b"}, "former": {"a": {"en": "b"}}}},
         {KEPT: {"shown": {"a": 1}}},
     ],
 )

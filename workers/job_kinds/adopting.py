@@ -83,15 +83,14 @@ class _Edition:
 
     Attributes
     ----------
-    named : VersionLabels
-        The labels with the names by which texts are searched: also those of concepts that they replace.
+    labels : VersionLabels
+        Also with the names of concepts that they replace, by which texts are searched.
     new_of_old : int64 array, shape (n_old,)
         The node that takes the place of each concept of the source; -1 where none does.
     """
 
     tree: Taxonomy
     labels: VersionLabels
-    named: VersionLabels
     new_of_old: Ints
 
     @property
@@ -108,12 +107,13 @@ def _edition(context: JobContext, request: AdoptRequest, before: EvaluatedRows) 
     tree = with_extra_labels(tree, extra) if extra else tree
     labels = replace(labels, nodes=frozenset(tree.names))
     number = {name: at for at, name in enumerate(tree.names)}
-    former, id = before.loaded.labels, before.loaded.version.hierarchy
-    if id is not None:  # it has all names, of which versions keep the preferred ones
-        former = context.read(lambda session: of_hierarchy(session, id))
-    named = labels.with_names_of(model.classes, former)
+    earlier, id = before.loaded.labels, before.loaded.version.hierarchy
+    if id is not None:  # it has all names, of which versions keep the preferred and the former ones
+        stored = context.read(lambda session: of_hierarchy(session, id))
+        earlier = replace(stored, former=earlier.former)
+    labels = labels.with_names_of(model.classes, earlier)
     new_of_old = np.array([number.get(labels.node_of(name), -1) for name in model.classes], np.int64)
-    return _Edition(tree, labels, named, new_of_old)
+    return _Edition(tree, labels, new_of_old)
 
 
 def _adopted(
@@ -125,7 +125,7 @@ def _adopted(
     if not isinstance(features, (NamedTextFeatures, NamedTableFeatures)):
         number = loaded.version.version
         raise InvalidInput(f"version {number} does not find concepts by their names: train on the new edition")
-    features = features.with_names(*names_of_nodes(tree, edition.named, features.text_recipe))
+    features = features.with_names(*names_of_nodes(tree, edition.labels, features.text_recipe))
     corpus, _ = labels.mapped(before.corpus)
     block = features.block()
     if before.dataset.sha256 == source.dataset_sha256:

@@ -120,7 +120,7 @@ def not_readable(store: Files, folder: str, error: FormatError) -> InvalidInput:
         which = f"column {columns.pop()} holds text, name it" if len(columns) == 1 else "columns hold text, name them"
         hint += f"; if {which} with text_columns or category_columns, or use infer_columns"
     if "unknown_key" in causes:
-        hint += "; leave out unwanted keys with ignore_columns, and set infer_columns for the others"
+        hint += "; set infer_columns to read these keys as columns, and leave out unwanted ones with ignore_columns"
     if "empty" in causes:
         hint += "; numbers that are missing are kept by missing=keep"
     if "no_label" in causes:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from app.formats.hierarchies.several_parents import TreeRule, chosen, cycles, longest_ways
 from app.formats.hierarchies.source import Bounds, too_many
 from app.formats.hierarchies.vocabulary import Dropped
-from app.formats.labels import label_problem
+from app.formats.label_names import label_problem
 from app.formats.table import MAX_REPORTED, Problems, row_error, shorten
 from app.plurals import counted
 from app.values import normalized

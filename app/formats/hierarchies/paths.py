@@ -12,7 +12,7 @@ from typing import NamedTuple
 from app.formats.hierarchies.edges import MAX_FAULTS, Edges
 from app.formats.hierarchies.source import Bounds, numbered_lines, too_many
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
-from app.formats.labels import MAX_LABEL
+from app.formats.label_names import MAX_LABEL
 from app.formats.table import Problems, shorten
 from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import ROOT

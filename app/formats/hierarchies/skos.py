@@ -16,7 +16,7 @@ from app.formats.hierarchies.exclusion import Exclusion
 from app.formats.hierarchies.rdf import NO_BASE, Graph, Node, first_lines, last_part, load_graph
 from app.formats.hierarchies.source import Bounds
 from app.formats.hierarchies.vocabulary import Label, Names, Vocabulary
-from app.formats.labels import label_problem
+from app.formats.label_names import label_problem
 from app.formats.table import row_error, shorten
 from app.hierarchies.schemas import HierarchyOptions
 from solvers.labels.taxonomy import ROOT

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from app.formats.labels import Labels, Splits, label_problem
+from app.formats.label_names import label_problem
+from app.formats.labels import Labels, Splits
 from app.formats.table import FormatError, Problems
 
 

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import json
 import lzma
 from collections.abc import Sequence
 from pathlib import Path
@@ -175,6 +176,22 @@ def test_json_lines_and_arrays_are_shown_row_by_row(tmp_path: Path) -> None:
     assert parsed.feature_names == ["z"]
     with pytest.raises(FormatError, match="each row names its own features"):
         proposed(b'{"label": "x", "features": {"a": 1}}\n', file="a.jsonl")
+
+
+def test_rows_of_numbers_beside_a_label_need_one_option(tmp_path: Path) -> None:
+    rows = [{"label": "ab"[n % 2], "1": n / 2, "2": n, **({"3": 7} if n else {})} for n in range(N_ROWS)]
+    content = "\n".join(map(json.dumps, rows)).encode()
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    found = proposed(content, file="a.jsonl")
+    assert found.options == {"infer_columns": True, "missing": "keep"}
+    parsed = parse(path, "jsonl", ImportOptions(**found.options))
+    assert parsed.feature_names == ["1", "2", "3"]
+    named = proposed(content, file="a.jsonl", number_columns=["1", "2", "3"])
+    assert named.options == {"number_columns": ["1", "2", "3"], "missing": "keep"}
+    with pytest.raises(FormatError) as refused:
+        parse(path, "jsonl", ImportOptions())
+    assert refused.value.errors[0].detail.startswith("2 unknown keys: '1', '2'")
 
 
 def test_whole_files_of_other_formats_are_read() -> None:

@@ -231,6 +231,23 @@ def test_labels_that_cannot_be_labels_are_named() -> None:
         classifier.fit(TEXTS[:3], ["a", " a", "b"])
 
 
+@pytest.mark.parametrize("as_set", [False, True])
+@pytest.mark.parametrize(
+    ("label", "why"),
+    [
+        ("b\nc", "has control characters"),
+        ("b\0", "has control characters"),
+        (" ", "is empty"),
+        ("b" * 1001, "at most"),
+    ],
+)
+def test_labels_that_the_service_refuses_are_named_before_anything_is_sent(label: str, why: str, as_set: bool) -> None:
+    with pytest.raises(ValueError, match="which the service refuses: the label ") as refused:
+        RemoteClassifier("m", url="http://127.0.0.1:1").fit(TEXTS[:2], [["a"], [label]] if as_set else ["a", label])
+    assert f"y has the label {label!r}" in str(refused.value)
+    assert why in str(refused.value)
+
+
 @pytest.mark.parametrize("texts", [True, False])
 def test_rows_have_weights(make: Callable[..., RemoteClassifier], texts: bool) -> None:
     words = ["one", "one", "two", "three"] * 6

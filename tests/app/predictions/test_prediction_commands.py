@@ -277,8 +277,10 @@ def test_a_coded_file_becomes_a_review_queue_before_its_rows_are_deleted(
     queue |= {"dataset_version": 1, "sure_share": 0.1, "seed": 0, "opinions": 1, "created_at": "2026-01-02T03:04:05Z"}
     queue |= {"n_rows": 7, "states": {"open": 7}, "people": [], "agreement": None}
     job.answer("POST /reviews", queue | {"promised_precision": 0.95, "measured_precision": None}, 201)
-    options = ["--output", str(file), "--min-precision", "0.95", "--review", "august", "--sure-share", "0.1"]
-    assert status_of(monkeypatch, "code", "topics", str(rows), *options) == 0
+    options = ["--output", str(file), "--threshold", "0.9", "--sure-level", "2", "--review", "august"]
+    assert status_of(monkeypatch, "code", "topics", str(rows), *options, "--sure-share", "0.1") == 0
+    jobs = [json.loads(each.body) for each in job.asked if (each.method, each.path) == ("POST", "/jobs")]
+    assert [(each["threshold"], each["sure_level"]) for each in jobs] == [(0.9, 2)] * 2
     formats = [json.loads(each.body)["format"] for each in job.asked if (each.method, each.path) == ("POST", "/jobs")]
     assert formats == ["csv", "parquet"]
     asked = [(each.method, each.path) for each in job.asked]

@@ -83,3 +83,16 @@ def test_options_of_a_few_numbers_are_sent_as_numbers(
 ) -> None:
     assert command("reviews", "create", "two", "j", "--opinions", "2")[0] != 2
     assert json.loads(canned.asked[0].body)["opinions"] == 2
+
+
+def test_a_queue_of_a_level_says_that_its_precision_is_not_measured(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch, command: Callable[..., tuple[int, str, str]]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    queue = {"id": "r", "name": "august", "owner": None, "job": "p1", "model": "m", "version": 1, "dataset": "d9"}
+    queue |= {"dataset_version": 1, "sure_share": 0.1, "seed": 0, "opinions": 1, "created_at": "2026-01-02T03:04:05Z"}
+    queue |= {"n_rows": 7, "states": {"open": 7}, "people": [], "agreement": None, "sure_level": 2}
+    canned.answer("GET /reviews/august", queue | {"promised_precision": None, "measured_precision": None})
+    status, out, _ = command("reviews", "show", "august")
+    assert status == 0
+    assert "not measured for sure nodes at level 2" in out

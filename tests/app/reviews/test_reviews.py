@@ -237,6 +237,28 @@ def test_a_queue_has_the_unsure_rows_of_a_job_and_a_seeded_share_of_the_sure_one
     problem(client.get("/api/v1/reviews/all"), 404)
 
 
+def test_at_a_level_the_rows_with_a_sure_node_there_are_sure_and_their_precision_is_not_measured(
+    client: TestClient,
+) -> None:
+    edges = "parent,child\nroot,01\nroot,02\n" + "".join(f"{label[:2]},{label}\n" for label in TITLES)
+    client.post("/api/v1/hierarchies", params={"name": "tree", "format": "csv"}, content=edges.encode())
+    lines = [f'{{"text": "{title} {word}", "label": "{label}"}}\n' for label, title in TITLES.items() for word in WORDS]
+    upload(client, "jobs", "".join(lines).encode(), "jsonl")
+    asked = {"solver": "auto", "params": {"candidates": [{"solver": "weston_watkins"}], "folds": 2}}
+    assert train(client, "jobs", "m", hierarchy="tree", **asked)["state"] == "succeeded"
+    rows = [f'{{"text": "{text}"}}\n' for text in ("miller flour", "pilot plane", "nothing of this")]
+    upload(client, "new", "".join(rows).encode(), "jsonl", unlabelled="true")
+    job = predicted(client, dataset="new", threshold=0.8, sure_level=1)
+    made = client.post("/api/v1/reviews", json={"name": "q", "job": job}).json()
+    assert (made["n_rows"], made["sure_level"], made["promised_precision"]) == (1, 1, None)
+    assert client.get("/api/v1/reviews/q/rows").json()["rows"][0]["row"] == 2
+    client.post("/api/v1/reviews", json={"name": "all", "job": job, "sure_share": 1.0})
+    decided = client.put("/api/v1/reviews/all/decisions/0", json={"label": "0120"}).json()
+    assert (decided["sure"], decided["alternatives"][0]["label"]) == (True, "0110")
+    assert client.get("/api/v1/reviews/all").json()["measured_precision"] is None
+    assert "not measured for sure nodes at level 1" in client.get("/reviews/all").text
+
+
 def test_jobs_that_no_queue_can_be_made_of_are_refused_with_the_reason(client: TestClient, job: str) -> None:
     def reason(job: str) -> str:
         [fault] = problem(client.post("/api/v1/reviews", json={"name": "n", "job": job}), 422)["errors"]
