@@ -65,7 +65,10 @@ def predict(
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="JSON lines; each line is a text or an instance."),
     ] = None,
-    top_k: Annotated[int, typer.Option(help="Number of labels per instance.")] = 1,
+    top_k: Annotated[
+        int,
+        typer.Option(help="Number of labels per instance. The best labels outside a predicted set follow it."),
+    ] = 1,
     version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
     alias: Annotated[str | None, typer.Option(help="Alias instead of a version.")] = None,
     include: Annotated[list[str] | None, typer.Option(help="Predict only this label; may be repeated.")] = None,
@@ -239,10 +242,9 @@ def _own_step(label: str, above: str) -> str:
 
 
 def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tuple[object, ...]]:
-    """Return the labels of a predicted set, then other labels above the threshold.
+    """Return the labels of a predicted set, other labels above the threshold, and the best candidates outside.
 
-    An empty set without such labels is followed by the best candidates. The scores are margins of nodes; other labels
-    of models with probabilities have none.
+    Labels with a probability have the score that the API returns; without one, nodes have their margins.
     """
     sure = {label.label: label for label in item.sure_labels or []}
     said = {label: f"{label} {found.probability:.3f}" for label, found in sure.items()}
@@ -251,15 +253,17 @@ def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tupl
     for node in nodes or ([] if sure else [_NOTHING]):
         own = answered.get(node.label)
         names = _names(node, languages)
-        scores = _score(node.margin), node.parent, _score(None if own is None else own.probability)
+        score = node.margin if own is None or own.probability is None else own.score
+        scores = _score(score), node.parent, _score(None if own is None else own.probability)
         yield row, node.label, *names, *scores, None, said.get(node.label), None
     named = {node.label for node in nodes}
     for label, found in sure.items():
         if label not in named:
             yield row, label, *_names(found, languages), None, None, _score(found.probability), None, said[label], None
-    for best in [] if nodes or sure else item.top:
-        margin = best.score if best.probability is None else None
-        candidate = _score(margin), _NOT_IN_SET, _score(best.probability)
+    for best in item.top:
+        if best.label in named or best.label in sure:
+            continue
+        candidate = _score(best.score), _NOT_IN_SET, _score(best.probability)
         yield row, best.label, *_names(best, languages), *candidate, None, None, None
 
 
