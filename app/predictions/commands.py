@@ -112,7 +112,7 @@ def _show_answer(answer: PredictResponse, texts: list[str], *, explain: bool) ->
     for row, one in enumerate(texts):
         if not one.strip():
             shown.print(f"Instance {row} is a blank text without features; its prediction is that of an empty row")
-    for warning in (_unknown(every, texts), _unseen(every), _unseen_languages(every)):
+    for warning in (_unknown(every, texts), _unseen(every), _untrained(every), _unseen_languages(every)):
         if warning is not None:
             shown.print(warning, markup=False)
     if read := _text_languages(every):
@@ -167,6 +167,15 @@ def _unseen(predictions: list[Prediction]) -> str | None:
         return None
     listed = ", ".join(found[:_LISTED]) + (" ..." if len(found) > _LISTED else "")
     return f"No training row has {counted(len(found), 'value')} of the instances: {listed}"
+
+
+def _untrained(predictions: list[Prediction]) -> str | None:
+    """Name predicted labels that no training row has, as concepts found by their names."""
+    found = list(dict.fromkeys(each.label for one in predictions for each in one.labels if not each.seen))
+    if not found:
+        return None
+    listed = ", ".join(found[:_LISTED]) + (" ..." if len(found) > _LISTED else "")
+    return f"No training row has {counted(len(found), 'predicted label')}: {listed}"
 
 
 def _blank(texts: list[str], row: int) -> bool:

@@ -360,6 +360,17 @@ def test_changes_that_are_cut_off_are_counted(run: Run, canned: Canned) -> None:
     assert of_one_kind.splitlines()[-1].startswith("1 of 1,200 changes")
 
 
+def test_predicted_labels_without_training_rows_are_named_once(run: Run, canned: Canned) -> None:
+    one = {"label": "a", "score": 0.5}
+    found = {**one, "top": [one], "labels": [one, one | {"label": "new", "seen": False}]}
+    canned.answers.pop("POST /models/topics/predict")
+    canned.answer("POST /models/topics/predict", ANSWER | {"predictions": [found, found]})
+    assert "No training row has 1 predicted label: new" in run("predict", "topics", "--text", "x", "--text", "y")[1]
+    canned.answers.pop("POST /models/topics/predict")
+    canned.answer("POST /models/topics/predict", ANSWER)
+    assert "training row" not in run("predict", "topics", "--text", "x")[1]
+
+
 def test_a_set_has_the_scores_of_the_api_and_is_followed_by_the_best_candidates(run: Run, canned: Canned) -> None:
     top = [{"label": "a", "score": -0.5, "probability": 0.25}, {"label": "b", "score": -1.5, "probability": 0.125}]
     empty = {"label": "a", "score": -0.5, "top": top, "subtree": []}
