@@ -247,6 +247,7 @@ PLAN = {
 COMMANDS: list[tuple[tuple[str, ...], str | tuple[str, ...], dict[str, Any]]] = [
     (("datasets", "list"), "papers", {"items": [READY]}),
     (("datasets", "show", "papers"), "[a]", READY),
+    (("datasets", "show", "papers"), "These are the largest 1 of 2 labels", READY),
     (("datasets", "delete", "papers"), "papers", {"deleted": "papers"}),
     (("hierarchies", "list"), "csv", {"items": [HIERARCHY]}),
     (("hierarchies", "show", "tree"), "2, 5", HIERARCHY),
