@@ -323,8 +323,8 @@ class Settings(SignInSettings):
         default=1 << 40,
         ge=0,
         description="Maximum size of uploaded datasets and model versions in one workspace, in bytes. Uploads beyond "
-        "it, and jobs that would create a version, get 507; jobs whose version does not fit when they end fail. 0 "
-        "means no limit.",
+        "it, and jobs that would create a version, get 507; jobs whose version does not fit when they end fail. "
+        "Deleted versions count until they can no longer be restored. 0 means no limit.",
     )
     log_level: str = Field(default="info", description="`debug`, `info`, `warning` or `error`.")
     trace_endpoint: str = Field(

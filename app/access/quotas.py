@@ -55,7 +55,8 @@ def require_room(session: Session, n_bytes: int, *, hold: bool = True) -> None:
         more = "it is full" if found >= most else f"this needs {n_bytes:,} more"
         raise StorageFull(
             f"The workspace stores {found:,} bytes of at most {most:,}, and {more}. Delete datasets or versions that "
-            "you do not need."
+            "you do not need; a deleted version counts until it can no longer be restored, or until an administrator "
+            "removes it with storage collect --deleted."
         )
 
 

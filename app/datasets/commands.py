@@ -283,6 +283,8 @@ def show(dataset: Ref, json: Json = False) -> None:
         titles = ["label", "train", "test", "validation"]
         shown = len(titles) if statistics.n_validation else 3
         console(json).print(table(titles[:shown], [row[:shown] for row in rows]))
+        if len(rows) < statistics.n_classes:
+            console(json).print(f"These are the largest {len(rows)} of {statistics.n_classes:,} labels")
         if statistics.columns is not None:
             reported = ["column", "is", "missing", "levels", "least", "most", "mean"]
             console(json).print(table(reported, map(_column, statistics.columns)))

@@ -102,7 +102,7 @@ def chosen_label_column(path: Path, format: str | None, options: Options) -> str
     Raises
     ------
     BadParameter
-        Standard input is not a terminal.
+        Standard input is not a terminal, or the file is a vocabulary of URIs and names.
     """
     default = ImportOptions().label_column
     if any(options.get(name) for name in ("label_column", "label_columns", "unlabelled", "resume")):
@@ -116,6 +116,9 @@ def chosen_label_column(path: Path, format: str | None, options: Options) -> str
         return None
     if len(names) < 2 or default in names:
         return None
+    if names[0].startswith("<") and names[0].endswith(">"):
+        detail = f"the file begins with {names[0]} and a name: polymargin hierarchies upload takes vocabularies"
+        raise typer.BadParameter(detail, param_hint="FILE")
     proposed = next(iter(labels_by_name(names)), names[-1])
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     if not sys.stdin.isatty():

@@ -137,7 +137,9 @@ def changes(
     counts = ", ".join(f"{number} {kind}" for kind, number in found.counts.items())
     rows = [(each.change, each.label, *_difference(each)) for each in found.changes]
     changed = table(["change", "label", "before", "now", "replaced by"], rows)
-    print_result(found, [f"{counts}; {found.n_same} unchanged", changed], json)
+    n_wanted = sum(number for kind, number in found.counts.items() if change in (None, kind))
+    cut = f"{len(rows)} of {n_wanted:,} changes: see --offset and --limit" if len(rows) < n_wanted else None
+    print_result(found, [f"{counts}; {found.n_same} unchanged", changed, cut], json)
 
 
 @hierarchies.command()

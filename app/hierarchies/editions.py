@@ -9,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.concurrency import comparing
+from app.formats.hierarchies.vocabulary import NO_LANGUAGE
 from app.hierarchies.nodes import MAX_NODES, is_graph
 from app.hierarchies.schemas import Change, Changes, LabelChange
 from app.store import tables
@@ -100,6 +101,12 @@ def _edition(session: Session, owner: tables.Hierarchy, *, graph: bool) -> _Edit
     return _Edition(nodes, {row.facts.get("id", row.name): row.facts for row in retired})
 
 
+def _renamed(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether preferred names differ; a single name without a language may have got a language, or lost it."""
+    fewer, more = (before, now) if NO_LANGUAGE in before else (now, before)
+    return before != now and not (fewer.keys() == {NO_LANGUAGE} and fewer[NO_LANGUAGE] in more.values())
+
+
 def _compared(old: _Edition, new: _Edition) -> Iterator[LabelChange]:
     for id, node in new.nodes.items():
         names = node.facts.get("names", {})
@@ -111,7 +118,7 @@ def _compared(old: _Edition, new: _Edition) -> Iterator[LabelChange]:
             places = new.places(node) | old.places_before(before)
             yield LabelChange(change="moved", label=node.name, names=names, **places)
         names_before = before.facts.get("names", {})
-        if names != names_before:
+        if _renamed(names_before, names):
             yield LabelChange(change="renamed", label=node.name, names=names, names_before=names_before)
         if node.facts.get("deprecated") and not before.facts.get("deprecated"):
             replaced = node.facts.get("replaced_by", [])

@@ -68,7 +68,8 @@ def refuse_in_use(session: Session, what: str, of_job: Any, of_version: Any, id:
     ).all()
     if models and not force:
         raise Conflict(
-            f"{counted(len(models), 'model')} came from the {what}, such as {models[0]!r}; force=true deletes it"
+            f"{counted(len(models), 'model')} came from the {what}, such as {models[0]!r}; force=true deletes "
+            f"the {what} and keeps the models"
         )
 
 

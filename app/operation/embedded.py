@@ -67,10 +67,8 @@ def up(
     with serving(host, port, workers, say, descriptor=descriptor, **options) as service:
         if not stopping.is_set():
             say(f"Polymargin {VERSION} is ready")
-            say(f"  Open  {service.url}{sign_in_path()} (once, within 15 minutes)")
-            say(f"  API   {service.url}/api/v1 (described at {service.url}/docs)")
-            say(f"  Key   {settings().admin_key_file} (administrator)")
-            say(f"  Logs  {settings().home / 'logs'}")
+            for line in addresses(service.url):
+                say(line)
             say("Ctrl-C stops it.")
         service.supervisor.watch()
         say("Stopping: running jobs return to the queue and continue at the next start")
@@ -185,6 +183,18 @@ def _asked_at(host: str, port: int) -> str:
     """The address of a service for programs on this machine; one that is bound to all addresses has loopback, too."""
     host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def addresses(url: str) -> list[str]:
+    """What a start prints of the service at ``url``, and of the administrator's key where its file signs in."""
+    path, file = sign_in_path(), settings().admin_key_file
+    signs_in = path != "/"
+    return [
+        f"  Open  {url}{path}{' (once, within 15 minutes)' if signs_in else ''}",
+        f"  API   {url}/api/v1 (described at {url}/docs)",
+        f"  Key   {file} (administrator)" if signs_in else f"  Key   that of an administrator; {file} has none",
+        f"  Logs  {settings().home / 'logs'}",
+    ]
 
 
 def sign_in_path() -> str:

@@ -65,7 +65,10 @@ def predict(
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="JSON lines; each line is a text or an instance."),
     ] = None,
-    top_k: Annotated[int, typer.Option(help="Number of labels per instance.")] = 1,
+    top_k: Annotated[
+        int,
+        typer.Option(help="Number of labels per instance. The best labels outside a predicted set follow it."),
+    ] = 1,
     version: Annotated[int | None, typer.Option(help="Default: the latest.")] = None,
     alias: Annotated[str | None, typer.Option(help="Alias instead of a version.")] = None,
     include: Annotated[list[str] | None, typer.Option(help="Predict only this label; may be repeated.")] = None,
@@ -109,7 +112,7 @@ def _show_answer(answer: PredictResponse, texts: list[str], *, explain: bool) ->
     for row, one in enumerate(texts):
         if not one.strip():
             shown.print(f"Instance {row} is a blank text without features; its prediction is that of an empty row")
-    for warning in (_unknown(every, texts), _unseen(every), _unseen_languages(every)):
+    for warning in (_unknown(every, texts), _unseen(every), _untrained(every), _unseen_languages(every)):
         if warning is not None:
             shown.print(warning, markup=False)
     if read := _text_languages(every):
@@ -164,6 +167,15 @@ def _unseen(predictions: list[Prediction]) -> str | None:
         return None
     listed = ", ".join(found[:_LISTED]) + (" ..." if len(found) > _LISTED else "")
     return f"No training row has {counted(len(found), 'value')} of the instances: {listed}"
+
+
+def _untrained(predictions: list[Prediction]) -> str | None:
+    """Name predicted labels that no training row has, as concepts found by their names."""
+    found = list(dict.fromkeys(each.label for one in predictions for each in one.labels if not each.seen))
+    if not found:
+        return None
+    listed = ", ".join(found[:_LISTED]) + (" ..." if len(found) > _LISTED else "")
+    return f"No training row has {counted(len(found), 'predicted label')}: {listed}"
 
 
 def _blank(texts: list[str], row: int) -> bool:
@@ -239,10 +251,9 @@ def _own_step(label: str, above: str) -> str:
 
 
 def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tuple[object, ...]]:
-    """Return the labels of a predicted set, then other labels above the threshold.
+    """Return the labels of a predicted set, other labels above the threshold, and the best candidates outside.
 
-    An empty set without such labels is followed by the best candidates. The scores are margins of nodes; other labels
-    of models with probabilities have none.
+    Labels with a probability have the score that the API returns; without one, nodes have their margins.
     """
     sure = {label.label: label for label in item.sure_labels or []}
     said = {label: f"{label} {found.probability:.3f}" for label, found in sure.items()}
@@ -251,15 +262,17 @@ def _set_rows(row: int, item: Prediction, languages: list[str]) -> Iterator[tupl
     for node in nodes or ([] if sure else [_NOTHING]):
         own = answered.get(node.label)
         names = _names(node, languages)
-        scores = _score(node.margin), node.parent, _score(None if own is None else own.probability)
+        score = node.margin if own is None or own.probability is None else own.score
+        scores = _score(score), node.parent, _score(None if own is None else own.probability)
         yield row, node.label, *names, *scores, None, said.get(node.label), None
     named = {node.label for node in nodes}
     for label, found in sure.items():
         if label not in named:
             yield row, label, *_names(found, languages), None, None, _score(found.probability), None, said[label], None
-    for best in [] if nodes or sure else item.top:
-        margin = best.score if best.probability is None else None
-        candidate = _score(margin), _NOT_IN_SET, _score(best.probability)
+    for best in item.top:
+        if best.label in named or best.label in sure:
+            continue
+        candidate = _score(best.score), _NOT_IN_SET, _score(best.probability)
         yield row, best.label, *_names(best, languages), *candidate, None, None, None
 
 

@@ -56,7 +56,8 @@ class ProtocolRoute(APIRoute):
 
 def _with_error_fields(response: Response) -> Response:
     document = orjson.loads(bytes(response.body))
-    words = "; ".join([document["detail"], *(f"{item['pointer']}: {item['detail']}" for item in document["errors"])])
+    faults = [f"{item['pointer']}: {item['detail']}" for item in document["errors"]]
+    words = "; ".join([document["detail"].removesuffix(".") if faults else document["detail"], *faults])
     more = {"error": words, "message": words, "error_code": document["code"].upper()}
     headers = {name: value for name, value in response.headers.items() if name != "content-length"}
     return Response(orjson.dumps(document | more), response.status_code, headers, response.media_type)

@@ -211,7 +211,7 @@ def _of_documents(
         [one.get("text") for one in documents if isinstance(one, dict)] if isinstance(documents, list) else []
     )
     if not texts or len(texts) < len(documents) or not all(type(text) is str for text in texts):
-        raise InvalidInput("The body must be an object.", [Item("a list of objects with a text", "/documents")])
+        raise InvalidInput("The body is not valid.", [Item("a list of objects with a text", "/documents")])
     found = _suggested(request, loaded, texts, limit, threshold, language)
     ids = [one.get("document_id") for one in documents]
     return answer_json([{"document_id": id, "results": results} for id, results in zip(ids, found, strict=True)])
@@ -221,7 +221,7 @@ def _detected(content: bytes) -> Response:
     document = object_of(content)
     text, languages = document.get("text"), document.get("languages")
     if type(text) is not str:
-        raise InvalidInput("The body must be an object with a text.", [Item("a text is needed", "/text")])
+        raise InvalidInput("The body is not valid.", [Item("a text is needed", "/text")])
     if not isinstance(languages, list) or not languages or not all(type(one) is str for one in languages):
         raise InvalidInput("The body must name languages.", [Item("a list of language codes, as en", "/languages")])
     try:
@@ -316,7 +316,7 @@ def _form(content: bytes) -> dict[str, str]:
     except (ValueError, UnicodeDecodeError):
         raise InvalidInput("The body must be a form (application/x-www-form-urlencoded) with a text.") from None
     if "text" not in fields:
-        raise InvalidInput("The body must be a form.", [Item("a text is needed", "/text")])
+        raise InvalidInput("The form is not valid.", [Item("a text is needed", "/text")])
     require_storable(given := {name: values[0] for name, values in fields.items()})
     return given
 

@@ -49,7 +49,7 @@ def _predicted(request: Request, loaded: LoadedModel, content: bytes) -> Respons
     instances = document.pop("instances", None)
     document.pop("signature_name", None)
     if not isinstance(instances, list):
-        raise InvalidInput("The body must be an object.", [Item("a list of instances is needed", "/instances")])
+        raise InvalidInput("The body is not valid.", [Item("a list of instances is needed", "/instances")])
     if reads_texts(loaded):
         instances = [{"text": one} if type(one) is str else one for one in instances]
     answer = infer(request.app.state, loaded, {"instances": instances, **document})

@@ -97,7 +97,7 @@ def _predicted(request: Request, loaded: LoadedModel, content: bytes) -> Respons
     document = object_of(content)
     tasks = document.get("tasks")
     if not isinstance(tasks, list) or not all(isinstance(t, dict) and isinstance(t.get("data"), dict) for t in tasks):
-        raise InvalidInput("The body must be an object.", [Item("a list of tasks, each with its data", "/tasks")])
+        raise InvalidInput("The body is not valid.", [Item("a list of tasks, each with its data", "/tasks")])
     require_few(len(tasks), most_instances(request), "/tasks")
     control = _control(document.get("label_config"), "/label_config")
     if not tasks:

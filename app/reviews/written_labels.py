@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 
+from app.hierarchies.label_facts import display_name
 from app.predictions.model_cache import LoadedModel
 from app.reviews.label_search import LabelIndex, index_of
 
 # pieces of a cell that are tried together as one name
 _LONGEST = 8
+# what is written is searched from so many characters on, and so many labels are proposed
+_SHORTEST, _SIMILAR = 3, 3
 
 
 class UnknownLabel(Exception):
@@ -39,8 +42,17 @@ class WrittenLabels:
             return written if self._loaded is None else self._loaded.label_form(written)
         raise UnknownLabel(
             f"{written[:80]!r} is neither a label nor the name of exactly one; "
-            "correct the decision, or allow new labels"
+            f"correct the decision, or allow new labels{self._similar(written)}"
         )
+
+    def _similar(self, written: str) -> str:
+        """Labels of which this may be the name, or part of it, as the end of a refusal."""
+        if self._loaded is None or self._index is None or len(written) < _SHORTEST:
+            return ""
+        found = self._index.search(written, _SIMILAR)[0]
+        names = {label: display_name(self._loaded.labels.shown.get(label, {}).get("names", {})) for label in found}
+        shown = [label if name is None else f"{label} ({name})" for label, name in names.items()]
+        return f"; did you mean {' or '.join(shown)}?" if shown else ""
 
     def find_set(self, written: str, alternatives: Sequence[str], separator: str) -> list[str]:
         """The labels of a cell, each once; a line break separates them as well. Raises UnknownLabel.

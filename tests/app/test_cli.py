@@ -247,6 +247,7 @@ PLAN = {
 COMMANDS: list[tuple[tuple[str, ...], str | tuple[str, ...], dict[str, Any]]] = [
     (("datasets", "list"), "papers", {"items": [READY]}),
     (("datasets", "show", "papers"), "[a]", READY),
+    (("datasets", "show", "papers"), "These are the largest 1 of 2 labels", READY),
     (("datasets", "delete", "papers"), "papers", {"deleted": "papers"}),
     (("hierarchies", "list"), "csv", {"items": [HIERARCHY]}),
     (("hierarchies", "show", "tree"), "2, 5", HIERARCHY),
@@ -351,7 +352,27 @@ def test_columns_that_no_answer_has_are_left_out(run: Run, canned: Canned) -> No
     assert titles == ["instance", "label", "score", "probability", "sure"]
 
 
-def test_an_empty_set_is_followed_by_the_best_candidates(run: Run, canned: Canned) -> None:
+def test_changes_that_are_cut_off_are_counted(run: Run, canned: Canned) -> None:
+    canned.answers.pop("GET /hierarchies/tree/changes")
+    many = CHANGES | {"counts": CHANGES["counts"] | {"appeared": 2, "moved": 1200}}
+    canned.answer("GET /hierarchies/tree/changes", many)
+    assert run("hierarchies", "changes", "tree", "--since", "old")[1].splitlines()[-1].startswith("1 of 1,202 changes")
+    of_one_kind = run("hierarchies", "changes", "tree", "--since", "old", "--change", "moved")[1]
+    assert of_one_kind.splitlines()[-1].startswith("1 of 1,200 changes")
+
+
+def test_predicted_labels_without_training_rows_are_named_once(run: Run, canned: Canned) -> None:
+    one = {"label": "a", "score": 0.5}
+    found = {**one, "top": [one], "labels": [one, one | {"label": "new", "seen": False}]}
+    canned.answers.pop("POST /models/topics/predict")
+    canned.answer("POST /models/topics/predict", ANSWER | {"predictions": [found, found]})
+    assert "No training row has 1 predicted label: new" in run("predict", "topics", "--text", "x", "--text", "y")[1]
+    canned.answers.pop("POST /models/topics/predict")
+    canned.answer("POST /models/topics/predict", ANSWER)
+    assert "training row" not in run("predict", "topics", "--text", "x")[1]
+
+
+def test_a_set_has_the_scores_of_the_api_and_is_followed_by_the_best_candidates(run: Run, canned: Canned) -> None:
     top = [{"label": "a", "score": -0.5, "probability": 0.25}, {"label": "b", "score": -1.5, "probability": 0.125}]
     empty = {"label": "a", "score": -0.5, "top": top, "subtree": []}
     full = empty | {"subtree": [{"label": "a", "parent": None, "margin": 0.5}], "labels": [top[0]]}
@@ -360,9 +381,10 @@ def test_an_empty_set_is_followed_by_the_best_candidates(run: Run, canned: Canne
     lines = run("predict", "topics", "--text", "x", "--text", "y", "--top-k", "2")[1].splitlines()
     assert [line.split() for line in lines if line[:1].isdigit()] == [
         ["0", "(no", "label)", "0.0000", "-", "-"],
-        ["0", "a", "-", "not", "in", "the", "set", "0.2500"],
-        ["0", "b", "-", "not", "in", "the", "set", "0.1250"],
-        ["1", "a", "0.5000", "-", "0.2500"],
+        ["0", "a", "-0.5000", "not", "in", "the", "set", "0.2500"],
+        ["0", "b", "-1.5000", "not", "in", "the", "set", "0.1250"],
+        ["1", "a", "-0.5000", "-", "0.2500"],
+        ["1", "b", "-1.5000", "not", "in", "the", "set", "0.1250"],
     ]
     del top[0]["probability"], top[1]["probability"]  # then scores are margins
     canned.answers.pop("POST /models/topics/predict")

@@ -91,6 +91,22 @@ def test_a_text_of_which_nothing_counts_is_said_to_be_so(page: Any, service: Ser
         shown.wait_for(state="attached" if n else "detached")
 
 
+def test_a_label_that_no_training_row_has_is_said_to_be_so(page: Any, service: Service) -> None:
+    def untrained(route: Any) -> None:
+        found = route.fetch().json()
+        found["predictions"][0]["labels"][0]["seen"] = False
+        route.fulfill(json=found)
+
+    page.goto(f"{service.url}/playground?model=foods")
+    page.get_by_label("Text").fill("round apple")
+    page.get_by_role("button", name="Predict").click()
+    page.locator("#answer").get_by_text("Version").wait_for()
+    assert not page.locator("#answer").get_by_text("No training row has").count()
+    page.route("**/predict*", untrained)
+    page.get_by_role("button", name="Predict").click()
+    page.locator("#answer").get_by_text("No training row has: fruit.").wait_for()
+
+
 def test_a_click_before_the_page_can_answer_it_is_not_lost(page: Any, service: Service) -> None:
     held: list[Any] = []
     page.route("**/words.js*", lambda route: held.append(route))  # of which all modules of the page have need

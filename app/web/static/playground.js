@@ -53,6 +53,8 @@ function show(found, asked) {
   else if (countsForNothing(one, asked)) parts.push(element("p", { class: "notice warn" }, "The model knows no feature of this instance. The prediction is that of an empty row."));
   if (one.unknown) parts.push(element("p", { class: "notice warn" }, `No training row has: ${one.unknown.join(", ")}.`));
   if (one.unseen_language) parts.push(element("p", { class: "notice warn" }, `The language of the text is ${one.unseen_language}; hardly any training text was in it.`));
+  const untrained = (one.labels ?? []).filter((each) => each.seen === false);
+  if (untrained.length) parts.push(element("p", { class: "muted small" }, `No training row has: ${untrained.map((each) => called(each.label)).join(", ")}.`));
   parts.push(bars(one.top, names));
   if (one.path) parts.push(steps(one.path, called));
   if (one.explanation?.length) parts.push(why(one.explanation, asked.text ?? null, called));

@@ -12,7 +12,7 @@ from app.access import keys, sign_ins
 from app.access import rate_limits as rates
 from app.config import Settings, settings
 from app.main import create_app
-from app.operation.embedded import sign_in_path
+from app.operation.embedded import addresses, sign_in_path
 from app.store.db import sessions, writing
 
 
@@ -119,6 +119,9 @@ def test_without_the_file_of_the_key_the_start_names_the_page_that_asks_for_one(
     assert sign_in_path() == "/"
     settings().admin_key_file.write_text("pm_revoked-long-ago")
     assert sign_in_path() == "/"
+    opened, _, key, _ = addresses("http://127.0.0.1:8000")
+    assert opened.split() == ["Open", "http://127.0.0.1:8000/"]
+    assert key == f"  Key   that of an administrator; {settings().admin_key_file} has none"
 
 
 def test_sessions_and_links_are_kept_as_digests_and_end_in_time(

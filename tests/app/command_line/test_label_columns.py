@@ -25,6 +25,13 @@ def test_a_column_is_proposed_where_nobody_can_be_asked(tmp_path: Path, name: st
         chosen_label_column(path, None, {})
 
 
+def test_a_vocabulary_is_sent_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.tsv"
+    path.write_text("<https://example.org/1>\thorses\n<https://example.org/2>\tcows\n")
+    with pytest.raises(typer.BadParameter, match=r"begins with <https://example\.org/1> .* hierarchies upload"):
+        chosen_label_column(path, None, {})
+
+
 @pytest.mark.parametrize(
     ("header", "options"),
     [

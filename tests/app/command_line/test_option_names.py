@@ -25,7 +25,7 @@ SPACE = "/space/0/grid/C/1"
             "pass the number of settings to draw, such as draws=20",
             "pass the number of settings to draw, such as --draws 20",
         ),
-        ("datasets delete", "force=true deletes it", "--force deletes it"),
+        ("datasets delete", "force=true deletes the", "--force deletes the"),
         ("datasets upload", "pass quotes=false", "pass --no-quotes"),
         (
             "predict",

@@ -142,7 +142,7 @@ def test_a_dataset_that_models_came_from_is_deleted_only_by_force(
 ) -> None:
     dataset()
     run(jobs.submit(session, TrainRequest(solver="weston_watkins", dataset="digits", model="m")).id)
-    with pytest.raises(Conflict, match="force"):
+    with pytest.raises(Conflict, match="force=true deletes the dataset and keeps the models"):
         datasets.delete(session, "digits")
     datasets.delete(session, "digits", force=True)
     version = models.version(session, "m")

@@ -92,3 +92,25 @@ def test_few_are_compared_at_a_time(editions: Session) -> None:
             changes(editions, "new", "old")
     assert refused.value.retry_after > 0
     assert changes(editions, "new", "old").n_same == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "renamed"),
+    [
+        ({"und": "horses"}, {"en": "horses"}, False),
+        ({"en": "horses"}, {"und": "horses"}, False),
+        ({"und": "horses"}, {"en": "horses", "fi": "hevoset"}, False),
+        ({"und": "horses"}, {"en": "ponies"}, True),
+        ({"und": "horses"}, {"und": "ponies"}, True),
+        ({"en": "horses"}, {"de": "horses"}, True),
+        ({}, {"und": "horses"}, True),
+        ({"und": "horses"}, {}, True),
+    ],
+)
+def test_a_name_that_gets_a_language_or_loses_it_is_the_same(
+    session: Session, before: dict[str, str], now: dict[str, str], renamed: bool
+) -> None:
+    for edition, names in (("old", before), ("new", now)):
+        _keep(session, edition, [("root", "a")], {"a": Label(names=names)})
+    found = changes(session, "new", "old")
+    assert (found.counts["renamed"], found.n_same) == (int(renamed), int(not renamed))

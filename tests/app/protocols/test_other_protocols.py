@@ -399,3 +399,15 @@ def test_a_labeling_configuration_that_is_too_long_is_not_parsed(
     monkeypatch.setattr(label_studio.ElementTree, "fromstring", None)
     document = problem(models.post("/label-studio/foods/setup", json={"schema": CHOICES + " " * (256 << 10)}), 422)
     assert "at most 262144 characters" in document["message"]
+
+
+def test_the_words_of_an_error_are_one_sentence_that_does_not_deny_what_was_sent(models: TestClient) -> None:
+    for path, given, words in (
+        ("/v1/projects/foods/suggest-batch", {"json": {"documents": [{}]}}, "a list of objects with a text"),
+        ("/v1/projects/foods/suggest", {"data": {"limit": "3"}}, "a text is needed"),
+        ("/v1/models/foods:predict", {"json": {}}, "a list of instances is needed"),
+    ):
+        message = problem(models.post(path, **given), 422)["message"]
+        assert message.endswith(words)
+        assert "must be" not in message
+        assert ".;" not in message

@@ -170,6 +170,18 @@ def test_names_may_contain_the_separator() -> None:
         written.find_set("ants, wild", [], ",")
 
 
+def test_what_is_the_name_of_several_labels_or_a_part_of_one_is_refused_with_them() -> None:
+    loaded = Cache().get(None)
+    loaded.labels.shown["a"] = {"names": {"en": "Insulation (electricity)"}}
+    loaded.labels.shown["b"] = {"names": {"en": "Insulation (heat)"}}
+    written = WrittenLabels(loaded, False)
+    with pytest.raises(UnknownLabel) as refused:
+        written.find("insulation", [])
+    assert str(refused.value).endswith("; did you mean a (Insulation (electricity)) or b (Insulation (heat))?")
+    with pytest.raises(UnknownLabel, match=r"allow new labels$"):
+        written.find("in", [])
+
+
 @pytest.fixture
 def job(client: TestClient) -> str:
     """A prediction job over 24 rows with sets of labels; the model has no probabilities."""
