@@ -508,3 +508,14 @@ def tree_optimum(
     task = cp.Problem(cp.Minimize(omega + cp.sum(cp.multiply(np.array(bounds), cp.hstack(losses)))))
     value = task.solve(solver="CLARABEL", tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol)
     return float(value), np.asarray(W.value)
+
+
+def cost_objective(name, problem, L, C, W, scaling="margin"):
+    """The objective of weights (k, d) of crammer_singer or weston_watkins, by the matrix L of all costs."""
+    F = problem.X @ W.T
+    at = np.arange(len(F))
+    behind, costs = F - F[at, problem.y][:, None], L[problem.y]
+    M = np.maximum(costs + behind, 0.0) if scaling == "margin" else costs * np.maximum(1.0 + behind, 0.0)
+    M[at, problem.y] = 0.0
+    losses = M.max(axis=1) if name == "crammer_singer" else M.sum(axis=1)
+    return 0.5 * (W**2).sum() + C * losses.sum()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import COSTS, cost_table, small, small_tree
+from problems import COSTS, cost_objective, cost_table, small, small_tree
 
 from solvers.core.base import Outline, ParamsError
 from solvers.core.problem import Problem, ProblemError
@@ -31,18 +31,6 @@ def trained(name, problem, **params):
     return steps, made.model(problem, steps[-1].state)
 
 
-def objective(name, problem, L, C, W, scaling="margin"):
-    """Of weights (k, d), by the matrix L of all costs."""
-    F = problem.X @ W.T
-    at = np.arange(len(F))
-    behind = F - F[at, problem.y][:, None]
-    costs = L[problem.y]
-    M = np.maximum(costs + behind, 0.0) if scaling == "margin" else costs * np.maximum(1.0 + behind, 0.0)
-    M[at, problem.y] = 0.0
-    losses = M.max(axis=1) if name == "crammer_singer" else M.sum(axis=1)
-    return 0.5 * (W**2).sum() + C * losses.sum()
-
-
 @everywhere
 @both_ways
 @pytest.mark.parametrize("dense", [False, True])
@@ -58,7 +46,7 @@ def test_the_primal_of_every_certificate_is_the_objective_with_the_costs(name, s
         if np.isnan(step.primal):
             continue
         W = made.model(problem, step.state).coef
-        assert step.primal == pytest.approx(objective(name, problem, L, 0.7, W, scaling), rel=1e-9)
+        assert step.primal == pytest.approx(cost_objective(name, problem, L, 0.7, W, scaling), rel=1e-9)
         assert dual - 1e-12 <= step.dual <= step.primal
         checked, dual = checked + 1, step.dual
     assert step.converged
@@ -181,7 +169,7 @@ def test_rows_without_features_lose_the_largest_cost_or_the_sum(name, scaling):
     X[[0, 7, 9]] = 0.0
     problem = Problem.check(X, base.y)
     steps, model = trained(name, problem, tol=1e-6, cost_scaling=scaling, **COSTS)
-    found = objective(name, problem, cost_table(5), 1.0, model.coef, scaling)
+    found = cost_objective(name, problem, cost_table(5), 1.0, model.coef, scaling)
     assert steps[-1].primal == pytest.approx(found, rel=1e-9)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from gangs import in_shards, model_of
-from problems import COSTS, cost_table, optimum, small, small_tree
+from problems import COSTS, cost_objective, cost_table, optimum, small, small_tree
 
 import solvers.linear.layouts.hybrid_layout
 import solvers.linear.sharded.training
@@ -28,17 +28,6 @@ def certified(step):
     return np.isfinite(step.primal)
 
 
-def objective(name, problem, L, C, W, scaling):
-    """Of weights (k, d), by the matrix L of all costs."""
-    F = problem.X @ W.T
-    at = np.arange(len(F))
-    behind, costs = F - F[at, problem.y][:, None], L[problem.y]
-    M = np.maximum(costs + behind, 0.0) if scaling == "margin" else costs * np.maximum(1.0 + behind, 0.0)
-    M[at, problem.y] = 0.0
-    losses = M.max(axis=1) if name == "crammer_singer" else M.sum(axis=1)
-    return 0.5 * (W**2).sum() + C * losses.sum()
-
-
 @everywhere
 @both_ways
 @pytest.mark.parametrize("size", [2, pytest.param(1, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow)])
@@ -52,7 +41,7 @@ def test_the_bounds_enclose_the_optimum_of_a_generic_solver_and_meet_there(name,
     assert last.primal == pytest.approx(value, rel=2e-5)
     for at, (step, _) in enumerate(shards[0]):
         W = model_of(solver, problem, shards, at).gathered().coef
-        assert step.primal == pytest.approx(objective(name, problem, cost_table(5), 0.7, W, scaling), rel=1e-9)
+        assert step.primal == pytest.approx(cost_objective(name, problem, cost_table(5), 0.7, W, scaling), rel=1e-9)
         assert dual - 1e-12 <= step.dual <= value * (1.0 + 1e-8)
         dual = step.dual
     *_, alone = solver.steps(problem)
@@ -122,7 +111,7 @@ def test_rows_without_features_lose_the_largest_cost_or_the_sum(name):
     solver = make(name, {"tol": 1e-6, **COSTS})
     shards = in_shards(solver, problem, 2, keep=certified)
     W = model_of(solver, problem, shards).gathered().coef
-    expected = objective(name, problem, cost_table(5), 1.0, W, "margin")
+    expected = cost_objective(name, problem, cost_table(5), 1.0, W, "margin")
     assert shards[0][-1][0].primal == pytest.approx(expected, rel=1e-9)
 
 
